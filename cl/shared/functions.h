@@ -23,6 +23,7 @@ namespace samebytes::detail {
 #define SB_LONG std::int64_t
 #define SB_ULONG std::uint64_t
 #define SB_INFINITY std::numeric_limits<float>::infinity()
+#define SB_ROOT(x) __builtin_sqrtf(x)
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #elif VW == 1 || defined(SAMEBYTES_F64)
 #define sb_exp(x) exp(x)
@@ -32,6 +33,16 @@ namespace samebytes::detail {
 #define sb_log1p(x) log1p(x)
 #define sb_tanh(x) tanh(x)
 #define sb_erf(x) erf(x)
+#define sb_exp2(x) exp2(x)
+#define sb_log2(x) log2(x)
+#define sb_log10(x) log10(x)
+#define sb_sinh(x) sinh(x)
+#define sb_cosh(x) cosh(x)
+#define sb_atanh(x) atanh(x)
+#define sb_asin(x) asin(x)
+#define sb_acos(x) acos(x)
+#define sb_atan(x) atan(x)
+#define sb_atan2(y, x) atan2(y, x)
 static inline vreal sb_gelu_slope(const vreal x) {
   return REAL_C(0.5) * (REAL_C(1.0) + erf(x * REAL_C(0.70710678118654752))) +
          x * exp(REAL_C(-0.5) * x * x) * REAL_C(0.39894228040143268);
@@ -48,6 +59,7 @@ static inline vreal sb_gelu_slope(const vreal x) {
 #define SB_LONG long
 #define SB_ULONG ulong
 #define SB_INFINITY INFINITY
+#define SB_ROOT(x) sqrt(x)
 #endif
 
 #ifdef SB_FLOATS
@@ -86,26 +98,55 @@ static inline SB_FLOATS sb_expm1(const SB_FLOATS x) {
   return SB_PICK(SB_MAGNITUDE(x) < SB_ALL(5.9e-8f), x, y);
 }
 
-// Within 0.8 units: x = m 2^n with m from 1/sqrt 2 to sqrt 2, and Cephes' polynomial of logf.
-static inline SB_FLOATS sb_log(const SB_FLOATS x) {
+// x = m 2^n with m from 1/sqrt 2 to sqrt 2: gives r = m - 1, n, and log(m) - r by Cephes' polynomial of logf.
+static inline SB_FLOATS sb_log_rest(const SB_FLOATS x, SB_FLOATS* n, SB_FLOATS* r) {
   const SB_FLOATS y = SB_PICK(x < SB_ALL(1.17549435e-38f), x * SB_ALL(8388608.0f), x);  // denormals times 2^23
   const SB_INTS bits = SB_WORD_OF(SB_MAGNITUDE(y)), power = (bits - 0x3f3504f3) >> 23;
   const SB_FLOATS lost = SB_PICK(x < SB_ALL(1.17549435e-38f), SB_ALL(23.0f), SB_ALL(0.0f));
-  const SB_FLOATS n = SB_NUMBER(power) - lost, r = SB_FLOAT_OF(bits - (power << 23)) - SB_ALL(1.0f), z = r * r;
-  SB_FLOATS p = FMA(SB_ALL(7.0376836292e-2f), r, SB_ALL(-1.1514610310e-1f));
-  p = FMA(p, r, SB_ALL(1.1676998740e-1f));
-  p = FMA(p, r, SB_ALL(-1.2420140846e-1f));
-  p = FMA(p, r, SB_ALL(1.4249322787e-1f));
-  p = FMA(p, r, SB_ALL(-1.6668057665e-1f));
-  p = FMA(p, r, SB_ALL(2.0000714765e-1f));
-  p = FMA(p, r, SB_ALL(-2.4999993993e-1f));
-  p = FMA(p, r, SB_ALL(3.3333331174e-1f));
-  const SB_FLOATS t = FMA(SB_ALL(-0.5f), z, FMA(n, SB_ALL(-2.12194440e-4f), r * z * p));
-  const SB_FLOATS inside = FMA(n, SB_ALL(0.693359375f), r + t);
+  const SB_FLOATS m = SB_FLOAT_OF(bits - (power << 23)) - SB_ALL(1.0f), z = m * m;
+  SB_FLOATS p = FMA(SB_ALL(7.0376836292e-2f), m, SB_ALL(-1.1514610310e-1f));
+  p = FMA(p, m, SB_ALL(1.1676998740e-1f));
+  p = FMA(p, m, SB_ALL(-1.2420140846e-1f));
+  p = FMA(p, m, SB_ALL(1.4249322787e-1f));
+  p = FMA(p, m, SB_ALL(-1.6668057665e-1f));
+  p = FMA(p, m, SB_ALL(2.0000714765e-1f));
+  p = FMA(p, m, SB_ALL(-2.4999993993e-1f));
+  p = FMA(p, m, SB_ALL(3.3333331174e-1f));
+  *n = SB_NUMBER(power) - lost;
+  *r = m;
+  return m * z * p;
+}
+// `inside`, a logarithm of x where x is above 0 and finite, or what any logarithm of such an x is.
+static inline SB_FLOATS sb_log_or(const SB_FLOATS x, const SB_FLOATS inside) {
   const SB_FLOATS negative =
       SB_PICK(x < SB_ALL(0.0f), SB_FLOAT_OF((SB_INTS)(0x7fc00000)), x + x);  // infinity and NaN stay
   const SB_FLOATS outside = SB_PICK(x == SB_ALL(0.0f), SB_ALL(-SB_INFINITY), negative);
   return SB_PICK((x > SB_ALL(0.0f)) & (x < SB_ALL(SB_INFINITY)), inside, outside);
+}
+
+// Within 0.8 units.
+static inline SB_FLOATS sb_log(const SB_FLOATS x) {
+  SB_FLOATS n, r;
+  const SB_FLOATS cube = sb_log_rest(x, &n, &r);
+  const SB_FLOATS t = FMA(SB_ALL(-0.5f), r * r, FMA(n, SB_ALL(-2.12194440e-4f), cube));
+  return sb_log_or(x, FMA(n, SB_ALL(0.693359375f), r + t));
+}
+
+// Within 2 units; exact for powers of two (Cephes' log2f).
+static inline SB_FLOATS sb_log2(const SB_FLOATS x) {
+  SB_FLOATS n, r;
+  const SB_FLOATS cube = sb_log_rest(x, &n, &r), t = FMA(SB_ALL(-0.5f), r * r, cube);
+  const SB_FLOATS more = SB_ALL(0.44269504088896340736f);  // log2 e = 1 + more
+  return sb_log_or(x, (FMA(t, more, r * more) + t + r) + n);
+}
+
+// Within 2 units (Cephes' log10f).
+static inline SB_FLOATS sb_log10(const SB_FLOATS x) {
+  SB_FLOATS n, r;
+  const SB_FLOATS cube = sb_log_rest(x, &n, &r), t = FMA(SB_ALL(-0.5f), r * r, cube);
+  SB_FLOATS y = FMA(t, SB_ALL(4.3359375e-1f), (r + t) * SB_ALL(7.00731903251827651129e-4f));
+  y = FMA(n, SB_ALL(2.48745663981195213739e-4f), FMA(r, SB_ALL(4.3359375e-1f), y));
+  return sb_log_or(x, FMA(n, SB_ALL(3.0078125e-1f), y));
 }
 
 // Within 1.5 units: log(u) of the rounded u = 1 + x, and what the rounding lost over u.
@@ -167,6 +208,107 @@ static inline SB_FLOATS sb_gelu_slope(const SB_FLOATS x) {
   q = FMA(q, s, SB_ALL(0.3107174336910248f));
   q = FMA(q, s, SB_ALL(1.0f));
   return FMA(t, p / q, SB_ALL(0.5f));
+}
+
+// Within 1.0 units: 2^r by Cephes' polynomial of exp2f for |r| <= 1/2, times 2^n in two factors as in sb_exp.
+static inline SB_FLOATS sb_exp2(const SB_FLOATS x) {
+  const SB_FLOATS low = SB_PICK(x > SB_ALL(129.0f), SB_ALL(129.0f), x);  // NaN stays
+  const SB_FLOATS t = SB_PICK(low < SB_ALL(-151.0f), SB_ALL(-151.0f), low), turn = SB_ALL(12582912.0f);
+  const SB_FLOATS shifted = t + turn, r = t - (shifted - turn);
+  SB_FLOATS e = FMA(SB_ALL(1.535336188319500e-4f), r, SB_ALL(1.339887440266574e-3f));
+  e = FMA(e, r, SB_ALL(9.618437357674640e-3f));
+  e = FMA(e, r, SB_ALL(5.550332471162809e-2f));
+  e = FMA(e, r, SB_ALL(2.402264791363012e-1f));
+  e = FMA(e, r, SB_ALL(6.931472028550421e-1f));
+  e = FMA(e, r, SB_ALL(1.0f));
+  const SB_INTS n = SB_WORD_OF(shifted) - 0x4b400000, part = n >> 1;
+  return e * SB_FLOAT_OF((part + 127) << 23) * SB_FLOAT_OF((n - part + 127) << 23);
+}
+
+// Half of exp |x|, which is finite where sinh and cosh are.
+static inline SB_FLOATS sb_half_exp(const SB_FLOATS x) {
+  SB_INTS n;
+  const SB_FLOATS a = SB_MAGNITUDE(x), e = sb_exp_rest(SB_PICK(a > SB_ALL(90.0f), SB_ALL(90.0f), a), &n) + SB_ALL(1.0f);
+  const SB_INTS part = n >> 1;
+  return e * SB_FLOAT_OF((part + 127) << 23) * SB_FLOAT_OF((n - 1 - part + 127) << 23);
+}
+// Within 2 units.
+static inline SB_FLOATS sb_cosh(const SB_FLOATS x) {
+  const SB_FLOATS halved = sb_half_exp(x);
+  return halved + SB_ALL(0.25f) / halved;
+}
+// Within 2 units: below 1 Cephes' polynomial of sinhf.
+static inline SB_FLOATS sb_sinh(const SB_FLOATS x) {
+  const SB_FLOATS halved = sb_half_exp(x), large = halved - SB_ALL(0.25f) / halved, z = x * x;
+  SB_FLOATS p = FMA(SB_ALL(2.03721912945e-4f), z, SB_ALL(8.33028376239e-3f));
+  p = FMA(p, z, SB_ALL(1.66667160211e-1f));
+  const SB_FLOATS y = SB_PICK(SB_MAGNITUDE(x) <= SB_ALL(1.0f), SB_MAGNITUDE(FMA(p * z, x, x)), large);
+  return SB_FLOAT_OF(SB_WORD_OF(y) | (SB_WORD_OF(x) & ~0x7fffffff));
+}
+
+// Within 2 units: below 1/2 Cephes' polynomial of atanhf.
+static inline SB_FLOATS sb_atanh(const SB_FLOATS x) {
+  const SB_FLOATS z = x * x;
+  SB_FLOATS p = FMA(SB_ALL(1.81740078349e-1f), z, SB_ALL(8.24370301058e-2f));
+  p = FMA(p, z, SB_ALL(1.46691431730e-1f));
+  p = FMA(p, z, SB_ALL(1.99782164500e-1f));
+  p = FMA(p, z, SB_ALL(3.33337300303e-1f));
+  const SB_FLOATS small = FMA(p * z, x, x);
+  const SB_FLOATS large = SB_ALL(0.5f) * sb_log((SB_ALL(1.0f) + x) / (SB_ALL(1.0f) - x));
+  return SB_PICK(SB_MAGNITUDE(x) < SB_ALL(0.5f), small, large);
+}
+
+// asin of a from 0 to 1/2 (Cephes' asinf).
+static inline SB_FLOATS sb_asin_rest(const SB_FLOATS a, const SB_FLOATS square) {
+  SB_FLOATS p = FMA(SB_ALL(4.2163199048e-2f), square, SB_ALL(2.4181311049e-2f));
+  p = FMA(p, square, SB_ALL(4.5470025998e-2f));
+  p = FMA(p, square, SB_ALL(7.4953002686e-2f));
+  p = FMA(p, square, SB_ALL(1.6666752422e-1f));
+  return FMA(p * square, a, a);
+}
+// Both within 2 units: beyond 1/2 by asin(sqrt((1 - |x|) / 2)), NaN beyond 1.
+static inline SB_FLOATS sb_asin(const SB_FLOATS x) {
+  const SB_FLOATS a = SB_MAGNITUDE(x), rest = SB_ALL(0.5f) * (SB_ALL(1.0f) - a), root = SB_ROOT(rest);
+  const SB_FLOATS large = SB_ALL(1.57079632679489661923f) - SB_ALL(2.0f) * sb_asin_rest(root, rest);
+  const SB_FLOATS y = SB_PICK(a <= SB_ALL(0.5f), sb_asin_rest(a, a * a), large);
+  return SB_FLOAT_OF(SB_WORD_OF(y) | (SB_WORD_OF(x) & ~0x7fffffff));
+}
+static inline SB_FLOATS sb_acos(const SB_FLOATS x) {
+  const SB_FLOATS a = SB_MAGNITUDE(x), rest = SB_ALL(0.5f) * (SB_ALL(1.0f) - a), root = SB_ROOT(rest);
+  const SB_FLOATS twice = SB_ALL(2.0f) * sb_asin_rest(root, rest);
+  const SB_FLOATS large = SB_PICK(x < SB_ALL(0.0f), SB_ALL(3.14159265358979323846f) - twice, twice);
+  const SB_FLOATS small = SB_ALL(1.57079632679489661923f) - sb_asin_rest(x, x * x);
+  return SB_PICK(a <= SB_ALL(0.5f), small, large);
+}
+
+// atan of a from 0 to infinity, within 2 units (Cephes' atanf).
+static inline SB_FLOATS sb_atan_of_positive(const SB_FLOATS a) {
+  const SB_FLOATS by = SB_PICK(a > SB_ALL(2.41421356237309505f), SB_ALL(-1.0f), a - SB_ALL(1.0f));
+  const SB_FLOATS over = SB_PICK(a > SB_ALL(2.41421356237309505f), a, a + SB_ALL(1.0f)), turned = by / over;
+  const SB_FLOATS r = SB_PICK(a > SB_ALL(0.41421356237309505f), turned, a), z = r * r;
+  const SB_FLOATS eighths =
+      SB_PICK(a > SB_ALL(2.41421356237309505f), SB_ALL(1.57079632679489661923f), SB_ALL(0.78539816339744830962f));
+  const SB_FLOATS base = SB_PICK(a > SB_ALL(0.41421356237309505f), eighths, SB_ALL(0.0f));
+  SB_FLOATS p = FMA(SB_ALL(8.05374449538e-2f), z, SB_ALL(-1.38776856032e-1f));
+  p = FMA(p, z, SB_ALL(1.99777106478e-1f));
+  p = FMA(p, z, SB_ALL(-3.33329491539e-1f));
+  return base + FMA(p * z, r, r);
+}
+static inline SB_FLOATS sb_atan(const SB_FLOATS x) {
+  const SB_FLOATS y = sb_atan_of_positive(SB_MAGNITUDE(x));
+  return SB_FLOAT_OF(SB_WORD_OF(y) | (SB_WORD_OF(x) & ~0x7fffffff));
+}
+// Within 3 units: the angle of the smaller over the larger, turned into its octant. Two zeros are 0 over 1, two
+// infinities 1 over 1.
+static inline SB_FLOATS sb_atan2(const SB_FLOATS y, const SB_FLOATS x) {
+  const SB_FLOATS a = SB_MAGNITUDE(y), b = SB_MAGNITUDE(x);
+  const SB_FLOATS less = SB_PICK(a > b, b, a), more = SB_PICK(a > b, a, b);
+  const SB_FLOATS ratio = SB_PICK(less == more, SB_PICK(more == SB_ALL(0.0f), SB_ALL(0.0f), SB_ALL(1.0f)), less / more);
+  const SB_FLOATS angle = sb_atan_of_positive(ratio);
+  const SB_FLOATS first = SB_PICK(a > b, SB_ALL(1.57079632679489661923f) - angle, angle);
+  const SB_FLOATS upper = SB_PICK(SB_WORD_OF(x) < 0, SB_ALL(3.14159265358979323846f) - first, first);
+  const SB_FLOATS turned = SB_FLOAT_OF(SB_WORD_OF(upper) | (SB_WORD_OF(y) & ~0x7fffffff));
+  return SB_PICK((x == x) & (y == y), turned, x + y);
 }
 
 // ---- sin and cos, within two units in the last place of the larger of both
@@ -234,6 +376,7 @@ static inline real sb_log_of(const real x) {
 #undef SB_NUMBER
 #undef SB_MAGNITUDE
 #undef SB_INFINITY
+#undef SB_ROOT
 #undef SB_LONG
 #undef SB_ULONG
 #endif

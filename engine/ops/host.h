@@ -33,6 +33,7 @@ struct HostInstruction {
     round,         // to even
     multiply_add,  // r
     magnitude,     // |r|
+    fmod,          // r, r: exact
     exp,           // r, float alone: the functions of cl/shared/functions.h, up to cos
     expm1,
     log,
@@ -40,6 +41,16 @@ struct HostInstruction {
     tanh,
     erf,
     gelu_slope,
+    exp2,
+    log2,
+    log10,
+    sinh,
+    cosh,
+    atanh,
+    asin,
+    acos,
+    atan,
+    atan2,
     sin,
     cos,
     round_f16,  // r, float alone: to the nearest value of 16 bits
@@ -67,12 +78,17 @@ struct HostInstruction {
     select_greater_equal,  // r: c where a is so beside b, else d
     select,
     select_i,  // a != 0 ? b : c, a an int
+    maximum,
+    minimum,  // r, r: a where it is beyond b or NaN, else b
+    clamp,    // r: b where a is below it, c where a is above it, else a; b and c are the same in all lanes
+    sign,     // r: 1, -1, or 0
     to_real,
     to_int,
   };
-  Code code;
-  int to;
+  Code code = Code::add;
+  int to = -1;
   int a = 0, b = 0, c = 0, d = 0;
+  bool has_limit = false;  // of a select_*: b is the same in all lanes
 };
 
 // A fused pointwise kernel: for every element, inputs into registers, the instructions, registers into results. Inputs

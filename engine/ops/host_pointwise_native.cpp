@@ -45,6 +45,28 @@ float turned(float x, int quarters) {
   return sb_turned(rest, quarter + quarters);
 }
 
+// fmod where the quotient has less than 22 bits: sb_fmod of cl/common/pointwise.clh. A remainder is exact, so every way
+// to it gives the same bits.
+template <class R>
+bool have_near_quotients(const R* a, const R* b, std::int64_t n) {
+  int far = 0;
+  for (std::int64_t l = 0; l < n; ++l)
+    far |= !(std::fabs(a[l]) < std::fabs(b[l]) * static_cast<R>(4194304)) | !(std::fabs(b[l]) <= static_cast<R>(1e38)) |
+           !(std::fabs(b[l]) >= static_cast<R>(1e-30));
+  return far == 0;
+}
+template <class R>
+R near_fmod(R a, R b) {
+  const R x = std::fabs(a), y = std::fabs(b), rest = fused(-std::trunc(x / y), y, x);
+  return std::copysign(rest < 0 ? rest + y : rest, a);
+}
+
+template <class R>
+R any_fmod(R a, R b) {
+  const R rest = std::fmod(a, b);
+  return rest == rest ? rest : std::numeric_limits<R>::quiet_NaN();  // of one sign, as a kernel's
+}
+
 // Whole numbers wrap around, as they do in kernels.
 inline std::uint32_t word(std::int32_t a) { return static_cast<std::uint32_t>(a); }
 inline std::int32_t bits(std::uint32_t a) { return static_cast<std::int32_t>(a); }
@@ -178,6 +200,7 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
     const R *const a = file.real[at.a], *const b = file.real[at.b], *const c = file.real[at.c],
                    *const d = file.real[at.d];
     const std::int32_t *const ia = file.whole(at.a), *const ib = file.whole(at.b), *const ic = file.whole(at.c);
+    const R limit = b[0], high = c[0];
     R* const r = file.real[at.to];
     std::int32_t* const i = file.whole(at.to);
     switch (at.code) {
@@ -193,6 +216,9 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::round: SAMEBYTES_EACH(r, std::nearbyint(a[l]))
       case Code::multiply_add: SAMEBYTES_EACH(r, fused(a[l], b[l], c[l]))
       case Code::magnitude: SAMEBYTES_EACH(r, std::fabs(a[l]))
+      case Code::fmod:
+        if (have_near_quotients(a, b, n)) SAMEBYTES_EACH(r, near_fmod(a[l], b[l]))
+        SAMEBYTES_EACH(r, any_fmod(a[l], b[l]))
       case Code::exp: SAMEBYTES_EACH(r, sb_exp(single(a[l])))
       case Code::expm1: SAMEBYTES_EACH(r, sb_expm1(single(a[l])))
       case Code::log: SAMEBYTES_EACH(r, sb_log(single(a[l])))
@@ -200,6 +226,16 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::tanh: SAMEBYTES_EACH(r, sb_tanh(single(a[l])))
       case Code::erf: SAMEBYTES_EACH(r, sb_erf(single(a[l])))
       case Code::gelu_slope: SAMEBYTES_EACH(r, sb_gelu_slope(single(a[l])))
+      case Code::exp2: SAMEBYTES_EACH(r, sb_exp2(single(a[l])))
+      case Code::log2: SAMEBYTES_EACH(r, sb_log2(single(a[l])))
+      case Code::log10: SAMEBYTES_EACH(r, sb_log10(single(a[l])))
+      case Code::sinh: SAMEBYTES_EACH(r, sb_sinh(single(a[l])))
+      case Code::cosh: SAMEBYTES_EACH(r, sb_cosh(single(a[l])))
+      case Code::atanh: SAMEBYTES_EACH(r, sb_atanh(single(a[l])))
+      case Code::asin: SAMEBYTES_EACH(r, sb_asin(single(a[l])))
+      case Code::acos: SAMEBYTES_EACH(r, sb_acos(single(a[l])))
+      case Code::atan: SAMEBYTES_EACH(r, sb_atan(single(a[l])))
+      case Code::atan2: SAMEBYTES_EACH(r, sb_atan2(single(a[l]), single(b[l])))
       case Code::sin:
         if (are_near(a, n)) SAMEBYTES_EACH(r, sb_near_turned(single(a[l]), 0))
         SAMEBYTES_EACH(r, turned(single(a[l]), 0))
@@ -225,12 +261,24 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::less_equal_i: SAMEBYTES_EACH(i, ia[l] <= ib[l])
       case Code::greater_i: SAMEBYTES_EACH(i, ia[l] > ib[l])
       case Code::greater_equal_i: SAMEBYTES_EACH(i, ia[l] >= ib[l])
-      case Code::select_less: SAMEBYTES_EACH(r, a[l] < b[l] ? c[l] : d[l])
-      case Code::select_less_equal: SAMEBYTES_EACH(r, a[l] <= b[l] ? c[l] : d[l])
-      case Code::select_greater: SAMEBYTES_EACH(r, a[l] > b[l] ? c[l] : d[l])
-      case Code::select_greater_equal: SAMEBYTES_EACH(r, a[l] >= b[l] ? c[l] : d[l])
+      case Code::select_less:
+        if (at.has_limit) SAMEBYTES_EACH(r, a[l] < limit ? c[l] : d[l])
+        SAMEBYTES_EACH(r, a[l] < b[l] ? c[l] : d[l])
+      case Code::select_less_equal:
+        if (at.has_limit) SAMEBYTES_EACH(r, a[l] <= limit ? c[l] : d[l])
+        SAMEBYTES_EACH(r, a[l] <= b[l] ? c[l] : d[l])
+      case Code::select_greater:
+        if (at.has_limit) SAMEBYTES_EACH(r, a[l] > limit ? c[l] : d[l])
+        SAMEBYTES_EACH(r, a[l] > b[l] ? c[l] : d[l])
+      case Code::select_greater_equal:
+        if (at.has_limit) SAMEBYTES_EACH(r, a[l] >= limit ? c[l] : d[l])
+        SAMEBYTES_EACH(r, a[l] >= b[l] ? c[l] : d[l])
       case Code::select: SAMEBYTES_EACH(r, ia[l] != 0 ? b[l] : c[l])
       case Code::select_i: SAMEBYTES_EACH(i, ia[l] != 0 ? ib[l] : ic[l])
+      case Code::maximum: SAMEBYTES_EACH(r, ((a[l] >= b[l]) | (a[l] != a[l])) != 0 ? a[l] : b[l])
+      case Code::minimum: SAMEBYTES_EACH(r, ((a[l] <= b[l]) | (a[l] != a[l])) != 0 ? a[l] : b[l])
+      case Code::clamp: SAMEBYTES_EACH(r, a[l] < limit ? limit : (a[l] > high ? high : a[l]))
+      case Code::sign: SAMEBYTES_EACH(r, static_cast<R>(static_cast<int>(a[l] > 0) - static_cast<int>(a[l] < 0)))
       case Code::to_real: SAMEBYTES_EACH(r, static_cast<R>(ia[l]))
       case Code::to_int: SAMEBYTES_EACH(i, to_int(a[l]))
     }

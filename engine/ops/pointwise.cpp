@@ -103,7 +103,7 @@ const PointwiseRow kFmod{"fmod", 2, 0, "sb_fmod($0, $1)", "Mod[fmod=1]($0,$1)", 
 // Of whole numbers; by -1 and by 0 it is 0, where the processor's own would trap.
 const PointwiseRow kModulo{"modulo", 2, 0,
   "$0 % SB_WHERE(SB_TRUTH($1 == SB_ZERO) + SB_TRUTH($1 == -(SB_TYPE)(1)), (SB_TYPE)(1), $1)", nullptr, R::same, nullptr, PointwiseRow::kAllFlat};
-const PointwiseRow kAtan2{"atan2", 2, 0, "atan2($0, $1)", nullptr, R::same, [](G g) -> Arrays {
+const PointwiseRow kAtan2{"atan2", 2, 0, "sb_atan2($0, $1)", nullptr, R::same, [](G g) -> Arrays {
   const Array share = g.dy[0] / (square(g.src[0]) + square(g.src[1]));
   return {g.wanted[0] ? share * g.src[1] : Array(), g.wanted[1] ? -(share * g.src[0]) : Array()}; }};
 // Integer and half exponents are products and roots, of a few units in the last place; powers of reciprocals, since a
@@ -151,18 +151,18 @@ const PointwiseRow kSquare{"square", 1, 0, "$0 * $0", "Mul($0,$0)", R::same, [](
 const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), -$0, $0)", "Abs($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
 const PointwiseRow kSin{"sin", 1, 0, "sb_sin($0)", "Sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
 const PointwiseRow kCos{"cos", 1, 0, "sb_cos($0)", "Cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
-const PointwiseRow kAsin{"asin", 1, 0, "asin($0)", "Asin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(1.0 - square(g.src[0]))}; }};
-const PointwiseRow kAcos{"acos", 1, 0, "acos($0)", "Acos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * rsqrt(1.0 - square(g.src[0])))}; }};
-const PointwiseRow kAtan{"atan", 1, 0, "atan($0)", "Atan($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (square(g.src[0]) + 1.0)}; }};
-const PointwiseRow kSinh{"sinh", 1, 0, "sinh($0)", "Sinh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cosh(g.src[0])}; }};
-const PointwiseRow kCosh{"cosh", 1, 0, "cosh($0)", "Cosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sinh(g.src[0])}; }};
+const PointwiseRow kAsin{"asin", 1, 0, "sb_asin($0)", "Asin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(1.0 - square(g.src[0]))}; }};
+const PointwiseRow kAcos{"acos", 1, 0, "sb_acos($0)", "Acos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * rsqrt(1.0 - square(g.src[0])))}; }};
+const PointwiseRow kAtan{"atan", 1, 0, "sb_atan($0)", "Atan($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (square(g.src[0]) + 1.0)}; }};
+const PointwiseRow kSinh{"sinh", 1, 0, "sb_sinh($0)", "Sinh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cosh(g.src[0])}; }};
+const PointwiseRow kCosh{"cosh", 1, 0, "sb_cosh($0)", "Cosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sinh(g.src[0])}; }};
 const PointwiseRow kAsinh{"asinh", 1, 0, "asinh($0)", "Asinh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(square(g.src[0]) + 1.0)}; }};
 const PointwiseRow kAcosh{"acosh", 1, 0, "acosh($0)", "Acosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(square(g.src[0]) - 1.0)}; }};
-const PointwiseRow kAtanh{"atanh", 1, 0, "atanh($0)", "Atanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (1.0 - square(g.src[0]))}; }};
-const PointwiseRow kExp2{"exp2", 1, 0, "exp2($0)", "Pow(2,$0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0] * 0.69314718055994531}; }};  // log 2
+const PointwiseRow kAtanh{"atanh", 1, 0, "sb_atanh($0)", "Atanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (1.0 - square(g.src[0]))}; }};
+const PointwiseRow kExp2{"exp2", 1, 0, "sb_exp2($0)", "Pow(2,$0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0] * 0.69314718055994531}; }};  // log 2
 const PointwiseRow kLog1p{"log1p", 1, 0, "sb_log1p($0)", "Log(Add($0,1))", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] + 1.0)}; }};
-const PointwiseRow kLog2{"log2", 1, 0, "log2($0)", "Div(Log($0),0.69314718055994531)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 0.69314718055994531)}; }};
-const PointwiseRow kLog10{"log10", 1, 0, "log10($0)", "Div(Log($0),2.3025850929940457)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 2.3025850929940457)}; }};  // log 10
+const PointwiseRow kLog2{"log2", 1, 0, "sb_log2($0)", "Div(Log($0),0.69314718055994531)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 0.69314718055994531)}; }};
+const PointwiseRow kLog10{"log10", 1, 0, "sb_log10($0)", "Div(Log($0),2.3025850929940457)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 2.3025850929940457)}; }};  // log 10
 const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", "Sign($0)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", "Floor($0)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kCeil{"ceil", 1, 0, "ceil($0)", "Ceil($0)", R::same, nullptr, PointwiseRow::kAllFlat};

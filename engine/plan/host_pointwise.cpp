@@ -47,6 +47,15 @@ constexpr std::pair<std::string_view, Code> kFunctions[] = {{"sqrt", Code::root}
                                                             {"sb_tanh", Code::tanh},
                                                             {"sb_erf", Code::erf},
                                                             {"sb_gelu_slope", Code::gelu_slope},
+                                                            {"sb_exp2", Code::exp2},
+                                                            {"sb_log2", Code::log2},
+                                                            {"sb_log10", Code::log10},
+                                                            {"sb_sinh", Code::sinh},
+                                                            {"sb_cosh", Code::cosh},
+                                                            {"sb_atanh", Code::atanh},
+                                                            {"sb_asin", Code::asin},
+                                                            {"sb_acos", Code::acos},
+                                                            {"sb_atan", Code::atan},
                                                             {"sb_sin", Code::sin},
                                                             {"sb_cos", Code::cos}};
 // Those that are polynomials of ours in vectors of f32.
@@ -131,28 +140,82 @@ class Compiler {
     program_.code.assign(kept.rbegin(), kept.rend());
   }
 
-  // A comparison used by only one choice becomes part of it.
+  // How many instructions and results read each register.
+  std::vector<int> readers() const {
+    std::vector<int> count(HostPointwise::kMostRegisters, 0);
+    for (const HostPointwise::Output& output : program_.outputs) ++count[static_cast<std::size_t>(output.from)];
+    for (const HostInstruction& at : program_.code)
+      for (const int from : {at.a, at.b, at.c, at.d}) ++count[static_cast<std::size_t>(from)];
+    return count;
+  }
+  // Whether all lanes of a register have the same value.
+  bool is_same_in_lanes(int at) const {
+    const auto is_it = [at](const auto& value) { return value.to == at; };
+    return std::any_of(program_.constants.begin(), program_.constants.end(), is_it) ||
+           std::any_of(program_.parameters.begin(), program_.parameters.end(), is_it);
+  }
+  bool is_zero(int at) const {
+    return std::any_of(program_.constants.begin(), program_.constants.end(),
+                       [at](const HostPointwise::Constant& it) { return it.to == at && it.value == 0; });
+  }
+
+  // A comparison used by only one choice becomes part of it, and larger patterns become one instruction.
   void join_choices() {
     static constexpr std::pair<Code, Code> kJoined[] = {{Code::less, Code::select_less},
                                                         {Code::less_equal, Code::select_less_equal},
                                                         {Code::greater, Code::select_greater},
                                                         {Code::greater_equal, Code::select_greater_equal}};
-    std::vector<int> readers(HostPointwise::kMostRegisters, 0);
-    for (const HostPointwise::Output& output : program_.outputs) ++readers[static_cast<std::size_t>(output.from)];
-    for (const HostInstruction& at : program_.code)
-      for (const int from : {at.a, at.b, at.c}) ++readers[static_cast<std::size_t>(from)];
+    const std::vector<int> count = readers();
     std::vector<HostInstruction> joined;
+    // The instruction with the one reader that is being looked at, if its code is this one.
+    const auto only = [&](int at, Code code) -> const HostInstruction* {
+      if (count[static_cast<std::size_t>(at)] != 1) return nullptr;
+      const auto found = std::find_if(joined.begin(), joined.end(), [&](const auto& made) { return made.to == at; });
+      return found == joined.end() || found->code != code ? nullptr : &*found;
+    };
+    const auto put = [&](const HostInstruction& instruction, std::initializer_list<int> instead_of) {
+      std::erase_if(joined, [&](const HostInstruction& made) {
+        return std::find(instead_of.begin(), instead_of.end(), made.to) != instead_of.end();
+      });
+      joined.push_back(instruction);
+    };
     for (const HostInstruction& at : program_.code) {
-      joined.push_back(at);
-      if (at.code != Code::select || readers[static_cast<std::size_t>(at.a)] != 1) continue;
-      const auto maker = std::find_if(joined.begin(), joined.end(), [&](const auto& made) { return made.to == at.a; });
-      if (maker == joined.end()) continue;
-      for (const auto& [comparison, choice] : kJoined)
-        if (maker->code == comparison) {
-          joined.back() = {choice, at.to, maker->a, maker->b, at.b, at.c};
-          joined.erase(maker);
-          break;
+      if (at.code == Code::select) {
+        if (const auto* sum = only(at.a, Code::add_i)) {  // the maximum of two, NaN if one is
+          const auto* is_nan = only(sum->b, Code::not_equal);
+          const bool is_of_first = is_nan && is_nan->a == at.b && is_nan->b == at.b;
+          const auto* above = is_of_first ? only(sum->a, Code::greater_equal) : nullptr;
+          const auto* below = is_of_first ? only(sum->a, Code::less_equal) : nullptr;
+          const auto* beyond = above ? above : below;
+          if (beyond && beyond->a == at.b && beyond->b == at.c) {
+            put({above ? Code::maximum : Code::minimum, at.to, at.b, at.c}, {sum->a, sum->b, at.a});
+            continue;
+          }
         }
+        HostInstruction choice;
+        for (const auto& [comparison, joint] : kJoined)
+          if (const auto* made = only(at.a, comparison)) choice = {joint, at.to, made->a, made->b, at.b, at.c};
+        if (choice.to == at.to) {
+          const auto* upper = choice.code == Code::select_less ? only(choice.d, Code::select_greater) : nullptr;
+          const bool is_clamp = upper && upper->a == choice.a && upper->d == choice.a && upper->b == upper->c &&
+                                choice.b == choice.c && is_same_in_lanes(choice.b) && is_same_in_lanes(upper->b);
+          if (is_clamp)
+            put({Code::clamp, at.to, choice.a, choice.b, upper->b}, {at.a, choice.d});
+          else
+            put(choice, {at.a});
+          joined.back().has_limit = is_same_in_lanes(joined.back().b);
+          continue;
+        }
+      } else if (at.code == Code::subtract) {  // a sign
+        const auto *one = only(at.a, Code::to_real), *other = only(at.b, Code::to_real);
+        const auto* above = one ? only(one->a, Code::greater) : nullptr;
+        const auto* below = other ? only(other->a, Code::less) : nullptr;
+        if (above && below && above->a == below->a && is_zero(above->b) && is_zero(below->b)) {
+          put({Code::sign, at.to, above->a}, {at.a, at.b, one->a, other->a});
+          continue;
+        }
+      }
+      joined.push_back(at);
     }
     program_.code = std::move(joined);
   }
@@ -278,6 +341,9 @@ class Compiler {
       if (truth.is_real()) throw Unknown();
       return emit_number(truth);
     }
+    if (expression.is_call("sb_atan2") && has_own_)
+      return emit(Code::atan2, kRealNumber, real(parts[0]), real(parts[1]));
+    if (expression.is_call("sb_fmod")) return emit(Code::fmod, kRealNumber, real(parts[0]), real(parts[1]));
     if (expression.is_call("SB_WHERE")) return where(of(parts[0]), of(parts[1]), of(parts[2]));
     if (expression.is_call("sb_square") || expression.is_call("sb_cube")) {
       const Value x = real(parts[0]), square = emit(Code::multiply, kRealNumber, x, x);

@@ -79,10 +79,15 @@ TEST_P(PointwiseTest, exponentials_and_logarithms_hold_over_all_floats) {
     const char* name;
     Array (*op)(const Input&);
     double (*reference)(double);
+    double units;  // what OpenCL allows (1.2's table 7.4)
   };
   const std::vector<float> x = floats_of_all_sizes();
   const Array source = array(x, {static_cast<std::int64_t>(x.size())});
-  for (const Row& row : {Row{"exp", exp, std::exp}, Row{"expm1", expm1, std::expm1}, Row{"log", log, std::log}}) {
+  for (const Row& row :
+       {Row{"exp", exp, std::exp, 3}, Row{"expm1", expm1, std::expm1, 3}, Row{"log", log, std::log, 3},
+        Row{"exp2", exp2, std::exp2, 3}, Row{"log2", log2, std::log2, 3}, Row{"log10", log10, std::log10, 3},
+        Row{"sinh", sinh, std::sinh, 4}, Row{"cosh", cosh, std::cosh, 4}, Row{"atanh", atanh, std::atanh, 5},
+        Row{"asin", asin, std::asin, 4}, Row{"acos", acos, std::acos, 4}, Row{"atan", atan, std::atan, 5}}) {
     const std::vector<float> y = row.op(source).to_vector<float>();
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double expected = row.reference(static_cast<double>(x[i]));
@@ -91,11 +96,45 @@ TEST_P(PointwiseTest, exponentials_and_logarithms_hold_over_all_floats) {
         ASSERT_TRUE(std::isnan(expected) ? std::isnan(y[i]) : y[i] == rounded) << row.name << " of " << x[i];
         continue;
       }
-      // The spacing of floats at the result; OpenCL allows three of them (exp, log of 1.2's table 7.4), ours take 1.5.
+      // The spacing of floats at the result.
       const double least = std::ldexp(1.0, -149);
       const double unit = expected == 0 ? least : std::max(std::ldexp(1.0, std::ilogb(expected) - 23), least);
-      ASSERT_LE(std::fabs(y[i] - expected), 3 * unit) << row.name << " of " << x[i];
+      ASSERT_LE(std::fabs(y[i] - expected), row.units * unit) << row.name << " of " << x[i];
     }
+  }
+}
+
+TEST_P(PointwiseTest, angles_and_remainders_hold_over_all_floats) {
+  const std::vector<float> y = floats_of_all_sizes();
+  std::vector<float> x(y.rbegin(), y.rend());
+  const float corners[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f};
+  std::vector<float> first = y;
+  for (const float a : corners)
+    for (const float b : corners) first.push_back(a), x.push_back(b);
+  const Shape shape{static_cast<std::int64_t>(x.size())};
+  const std::vector<float> angles = atan2(array(first, shape), array(x, shape)).to_vector<float>();
+  const std::vector<float> rests = fmod(array(first, shape), array(x, shape)).to_vector<float>();
+  std::vector<float> near = x;  // quotients of few bits
+  for (std::size_t i = 0; i < x.size(); ++i) near[i] = first[i] * (0.001f + 0.37f * static_cast<float>(i % 11));
+  const std::vector<float> short_rests = fmod(array(first, shape), array(near, shape)).to_vector<float>();
+  const auto expect_exact = [](float got, float a, float b) {
+    const float expected = std::fmod(a, b);
+    ASSERT_EQ(std::isnan(got), std::isnan(expected)) << a << " by " << b;
+    if (std::isnan(expected)) return;
+    ASSERT_EQ(got, expected) << a << " by " << b;
+    ASSERT_EQ(std::signbit(got), std::signbit(expected)) << a << " by " << b;
+  };
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double expected = std::atan2(static_cast<double>(first[i]), static_cast<double>(x[i]));
+    if (std::isnan(expected)) {
+      ASSERT_TRUE(std::isnan(angles[i])) << first[i] << ", " << x[i];
+    } else {
+      const double unit = std::ldexp(1.0, std::max(-149, std::ilogb(expected == 0 ? 1e-60 : expected) - 23));
+      ASSERT_LE(std::fabs(angles[i] - expected), 6 * unit) << first[i] << ", " << x[i];
+      ASSERT_EQ(std::signbit(angles[i]), std::signbit(expected)) << first[i] << ", " << x[i];
+    }
+    expect_exact(rests[i], first[i], x[i]);
+    expect_exact(short_rests[i], first[i], near[i]);
   }
 }
 
