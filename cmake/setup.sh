@@ -18,8 +18,8 @@ export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_fi
 
 samebytes_run_packages=(g++ cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-headers opencl-clhpp-headers
   libclblast-dev pocl-opencl-icd libeigen3-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libarchive-dev libcli11-dev
-  libyaml-cpp-dev libutf8proc-dev libkissfft-dev libpng-dev libjpeg62-turbo-dev libopenmpi-dev openmpi-bin
-  libonnx-dev libprotobuf-dev)
+  libyaml-cpp-dev libutf8proc-dev libpcre2-dev libkissfft-dev libpng-dev libjpeg62-turbo-dev libopenmpi-dev
+  openmpi-bin libonnx-dev libprotobuf-dev)
 samebytes_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libdlpack-dev python3-numpy mesa-opencl-icd)
 samebytes_ci_packages=(git ccache clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 llvm-14 libomp-14-dev oclgrind)
 samebytes_docs_packages=(doxygen)
@@ -30,13 +30,13 @@ samebytes_peers_packages=(g++ python3 python3-venv python3-dev)
 # What the command needs where packages come from dnf, pacman or zypper, by those names as far as they are known: nothing
 # was ever installed by them here. Nothing is installed; CMake says what is still missing.
 samebytes_dnf_packages=(gcc-c++ cmake ninja-build pkgconf-pkg-config ocl-icd-devel opencl-headers clblast-devel pocl
-  eigen3-devel fmt-devel json-devel zlib-devel libarchive-devel cli11-devel yaml-cpp-devel utf8proc-devel kiss-fft-devel
-  libpng-devel libjpeg-turbo-devel)
+  eigen3-devel fmt-devel json-devel zlib-devel libarchive-devel cli11-devel yaml-cpp-devel utf8proc-devel pcre2-devel
+  kiss-fft-devel libpng-devel libjpeg-turbo-devel)
 samebytes_pacman_packages=(gcc cmake ninja pkgconf ocl-icd opencl-headers opencl-clhpp clblast pocl eigen fmt nlohmann-json
-  zlib libarchive cli11 yaml-cpp libutf8proc kissfft libpng libjpeg-turbo)
+  zlib libarchive cli11 yaml-cpp libutf8proc pcre2 kissfft libpng libjpeg-turbo)
 samebytes_zypper_packages=(gcc-c++ cmake ninja pkgconf ocl-icd-devel opencl-headers opencl-cpp-headers clblast-devel pocl
   eigen3-devel fmt-devel nlohmann_json-devel zlib-devel libarchive-devel cli11-devel yaml-cpp-devel utf8proc-devel
-  kiss_fft-devel libpng16-devel libjpeg8-devel)
+  pcre2-devel kiss_fft-devel libpng16-devel libjpeg8-devel)
 
 samebytes_other_packages() {
   local install=()

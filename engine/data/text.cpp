@@ -8,7 +8,7 @@
 
 #include "core/io_error.h"
 #include "data/json_file.h"
-#include "data/utf8.h"
+#include "text/utf8.h"
 #include "samebytes/io/files.h"
 
 namespace samebytes::data {

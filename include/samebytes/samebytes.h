@@ -46,6 +46,7 @@
 #include "samebytes/slot.h"
 #include "samebytes/statistics.h"
 #include "samebytes/tensorboard.h"
+#include "samebytes/text/tokenizer.h"
 #include "samebytes/throughput.h"
 #include "samebytes/train.h"
 #include "samebytes/train/fit.h"

@@ -14,7 +14,7 @@ required_conan_version = ">=2.0"
 PARTS = {
     "images": ["libpng/[>=1.6 <2]", "libjpeg/[>=9]"],
     "archives": ["libarchive/[>=3.6 <4]"],
-    "text": ["utf8proc/[>=2.6 <3]"],
+    "text": ["utf8proc/[>=2.6 <3]", "pcre2/[>=10.40 <11]"],
     "sound": ["kissfft/[>=131]"],
 }
 
