@@ -13,7 +13,6 @@ namespace {
 
 // Up to here looking for the smallest rank again costs less than a queue.
 constexpr std::size_t kShort = 48;
-constexpr BpeMerges::Merge kNoMerge;
 
 }  // namespace
 

@@ -165,7 +165,8 @@ bool is_settled(NormalForm form, char32_t code) {
   const utf8proc_ssize_t length =
       utf8proc_map(text, 0, &whole, static_cast<utf8proc_option_t>(options_of(form) | UTF8PROC_NULLTERM));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(whole, &std::free);
-  return length > 0 && std::equal(whole, whole + length + 1, text);
+  return length > 0 && std::string_view(reinterpret_cast<const char*>(whole), static_cast<std::size_t>(length)) ==
+                           reinterpret_cast<const char*>(text);
 }
 
 constexpr std::size_t kForms = 4;
