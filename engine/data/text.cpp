@@ -8,8 +8,8 @@
 
 #include "core/io_error.h"
 #include "data/json_file.h"
-#include "text/utf8.h"
 #include "samebytes/io/files.h"
+#include "text/utf8.h"
 
 namespace samebytes::data {
 namespace {
