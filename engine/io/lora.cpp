@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "core/io_error.h"
 #include "core/json.h"
@@ -46,9 +47,24 @@ std::vector<std::string> words_of(const Json& json, const char* key) {
   return json[key].get<std::vector<std::string>>();
 }
 
+// What other kinds of adapters have in their config, which would compute something else here.
+void require_plain(const std::string& path, const Json& json) {
+  const auto is_set = [](const Json& value) {
+    return value.is_boolean() ? value.get<bool>() : !value.is_null() && !value.empty();
+  };
+  for (const char* key : {"use_dora", "use_qalora", "lora_bias", "rank_pattern", "alpha_pattern", "target_parameters",
+                          "trainable_token_indices"})
+    if (json.contains(key) && is_set(json[key]))
+      detail::throw_io("lora_options", path, -1, fmt::format("a config without {}", key), json[key].dump());
+  for (const auto& [key, plain] : {std::pair{"peft_type", "LORA"}, std::pair{"bias", "none"}})
+    if (const std::string value = json.value(key, plain); value != plain)
+      detail::throw_io("lora_options", path, -1, fmt::format("{} {}", key, plain), value.substr(0, 60));
+}
+
 nn::LoraOptions from_json(const std::string& path, const std::string& text) {
   try {
     const Json json = detail::parse_json<Json>("lora_options", path, text);
+    require_plain(path, json);
     return {.rank = json.at("r").get<std::int64_t>(),
             .alpha = json.at("lora_alpha").get<double>(),
             .dropout = json.value("lora_dropout", 0.0),
@@ -74,6 +90,33 @@ nn::LoraOptions options_of(const TensorFile& file) {
                      "a file without");
   const std::vector<std::byte> bytes = read_file(config);
   return from_json(config, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+// What a file of PEFT's has, by the names of the module: layers with adapters, and modules that are trained in full.
+// target_modules may be a regular expression or exclude some, and modules_to_save names what a model may have.
+struct Contents {
+  std::vector<std::string> layers, modules;
+};
+Contents contents_of(const TensorFile& file, std::span<const nn::NamedArray> state) {
+  constexpr std::string_view kFirst = ".lora_A.weight", kSecond = ".lora_B.weight";
+  Contents contents;
+  const auto is_there = [&](const std::string& name) {
+    return std::any_of(state.begin(), state.end(), [&](const auto& entry) { return entry.name.starts_with(name); });
+  };
+  for (const TensorInfo& tensor : file.tensors()) {
+    if (tensor.name.ends_with(kSecond)) continue;
+    const bool is_adapter = tensor.name.ends_with(kFirst);
+    const std::size_t end = is_adapter ? tensor.name.size() - kFirst.size() : tensor.name.rfind('.');
+    for (const std::string_view prefix : kPrefixes) {
+      if (end == std::string::npos || !tensor.name.starts_with(prefix) || end < prefix.size()) continue;
+      const std::string name = tensor.name.substr(prefix.size(), end - prefix.size());
+      if (!is_there(name)) continue;
+      std::vector<std::string>& names = is_adapter ? contents.layers : contents.modules;
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      break;
+    }
+  }
+  return contents;
 }
 
 // The layers that have adapters, for options without targets, whose meaning depends on the network.
@@ -113,7 +156,12 @@ void load_lora(const std::string& path, nn::Module& module) {
   const TensorFile file(path);
   const bool is_new = !nn::has_lora(module);
   if (is_new) {
-    const nn::LoraOptions options = options_of(file);
+    nn::LoraOptions options = options_of(file);
+    if (!own_words(file)) {
+      Contents contents = contents_of(file, module.state());
+      if (!contents.layers.empty()) options.targets = std::move(contents.layers);
+      options.modules_to_save = std::move(contents.modules);
+    }
     try {
       nn::apply_lora(module, options);
     } catch (const ArgumentError& error) {

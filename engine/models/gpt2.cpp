@@ -73,6 +73,7 @@ class Gpt2 final : public Pretrained {
   }
 
   bool is_decoder() const override { return true; }
+  std::string adapter_prefix() const override { return prefix_.empty() && head_ != "Model" ? "transformer" : ""; }
   using Pretrained::forward;
   Array forward(const Input& ids, DecoderCache& cache) override {
     if (cache.size() != blocks_.size())

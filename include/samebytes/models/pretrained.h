@@ -63,6 +63,9 @@ class Pretrained : public nn::Module {
   std::int64_t vocabulary() const { return config_.integer("vocab_size", 0); }
 
   std::string kind() const override { return config_.text("model_type"); }
+  // What transformers has before this model's names where its files leave it out ("transformer" for GPT-2's):
+  // save_lora() puts it there. Empty for all others.
+  virtual std::string adapter_prefix() const { return ""; }
 
  protected:
   explicit Pretrained(Config config) : config_(std::move(config)) {}
