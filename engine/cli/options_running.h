@@ -108,7 +108,7 @@ void describe_devices(Row& row, RunningOptions& o) {
       .check = whole(1, 4096),
       .help = "split one device into parts with these numbers of cores, such as 1,1, which work together; default: no "
               "split"});
-  row(o.devices.explain, {.flag = "--explain [PART]", .group = group::device, .verbs = kSeveral,
+  row(o.devices.explain, {.flag = "--explain [PART]", .group = group::device, .verbs = kSeveral | Verb::run,
       .choices = {"all", "plan", "passes"}, .alone = "all",
       .help = "print the plan of a step at the end. plan: each launch with its device, transfers and waits; passes: "
               "what each pass of the planner did; all: both, and the reason for each placement; --explain without a "

@@ -53,8 +53,11 @@ onnx::Value made_up(const onnx::Port& port, const workloads::Symbols& dims) {
 }
 
 void wait(const std::map<std::string, onnx::Value>& outputs) {
+  std::vector<Array> arrays;
   for (const auto& [name, value] : outputs)
-    if (const auto* array = std::get_if<Array>(&value)) array->wait();
+    if (const auto* array = std::get_if<Array>(&value)) arrays.push_back(*array);
+  eval(arrays);
+  for (const Array& array : arrays) array.wait();
 }
 
 // A file's name for an output: what cannot stand in one becomes _.
@@ -90,12 +93,15 @@ int run_run(const Options& options) {
   const NoGrad no_grad;
   std::vector<double> seconds;
   std::map<std::string, onnx::Value> outputs;
-  for (std::int64_t i = 0; i <= asked.repeat && (i == 0 || !is_interrupted()); ++i) {
+  // The first run also sets the parameters up; what --explain shows is the plan of a later one.
+  const std::int64_t repeats = std::max<std::int64_t>(asked.repeat, options.devices.explain ? 1 : 0);
+  for (std::int64_t i = 0; i <= repeats && (i == 0 || !is_interrupted()); ++i) {
     const auto start = std::chrono::steady_clock::now();
     outputs = model.run(inputs);
     wait(outputs);
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
+  print_plan(options, *engine);
   if (!asked.output.empty()) std::filesystem::create_directories(asked.output);
   Json json{{"model", asked.file}, {"outputs", Json::array()}};
   for (const std::string& name : model.outputs()) {

@@ -38,6 +38,26 @@ TEST_F(ModelFile, runs_on_arrays_of_numpy_and_gives_what_the_module_gives) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(y.as<float>()[i], expected[i], 1e-5);
 }
 
+TEST_F(ModelFile, run_explains_the_plan_of_all_outputs_and_counts_what_only_changes_a_layout) {
+  const Array first = cell(uniform({3, 3, 3, 8}), "first"), second = cell(uniform({3, 3, 8, 8}), "second");
+  const onnx::Traced two = [&](std::span<const Array> x) -> std::vector<Array> {
+    const Array y = max_pool2d(relu(conv2d(x[0], first)));
+    return {mean(y), conv2d(y, second)};
+  };
+  const std::vector<Array> example{zeros({2, 16, 16, 3})};
+  onnx::save(folder_ / "two.onnx", two, example, {});
+  const auto result = run_command({"run", folder_ / "two.onnx", "--random", "--explain", "plan"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const std::string key = "relayouts: ";
+  const auto at = result.out.find(key);
+  ASSERT_NE(at, std::string::npos) << result.out;
+  EXPECT_LE(std::stoi(result.out.substr(at + key.size())), 3) << result.out;
+  int convolutions = 0;  // one plan has both, not one for each output
+  for (auto place = result.out.find("conv2d"); place != std::string::npos; place = result.out.find("conv2d", place + 1))
+    ++convolutions;
+  EXPECT_EQ(convolutions, 2) << result.out;
+}
+
 TEST_F(ModelFile, wrong_inputs_are_named) {
   const auto refuses = [&](std::vector<std::string> words, const std::string& message) {
     words.insert(words.begin(), {"run", model_});
