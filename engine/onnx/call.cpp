@@ -120,6 +120,7 @@ const Registry& registry() {
     add_quantised(made);
     add_scatter(made);
     add_attention(made);
+    add_states(made);
     add_signal(made);
     add_detection(made);
     add_sets(made);

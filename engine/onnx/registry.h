@@ -29,6 +29,7 @@ void add_trigonometry(Registry& registry);
 void add_quantised(Registry& registry);
 void add_scatter(Registry& registry);
 void add_attention(Registry& registry);
+void add_states(Registry& registry);
 void add_signal(Registry& registry);
 void add_detection(Registry& registry);
 void add_sets(Registry& registry);

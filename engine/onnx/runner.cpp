@@ -1,6 +1,7 @@
 #include "onnx/runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "samebytes/error.h"
@@ -132,7 +133,9 @@ Outputs Runner::outputs_of(const ::onnx::NodeProto& node, const Call& call, Scop
   if (call.op == "If") return branch(call, scope);
   if (call.op == "Loop") return loop(call, scope);
   if (call.op == "Scan") return scan(call, scope);
-  return registry().at(registered_as(node.domain(), node.op_type()))(call);
+  const std::string key = registered_as(node.domain(), node.op_type());
+  if (key == "ai.onnx.preview.FlexAttention") return flex_attention(call, scope);
+  return registry().at(key)(call);
 }
 
 Outputs Runner::function(const ::onnx::FunctionProto& body, const Call& call) {
@@ -193,6 +196,34 @@ Outputs Runner::loop(const Call& call, const Scope& scope) {
     result.push_back(stacked(row));
   }
   return result;
+}
+
+// Attention over [N, H, T, D], whose scores and shares go through graphs of the node.
+Outputs Runner::flex_attention(const Call& call, const Scope& scope) {
+  const Array q = call.floating(0);
+  Array k = call.floating(1), v = call.floating(2);
+  if (q.shape().rank() != 4 || k.shape().rank() != 4 || v.shape().rank() != 4) call.refuse("expected [N, H, T, D]");
+  const std::int64_t heads = q.shape()[1], groups = k.shape()[1];
+  if (groups < 1 || heads % groups != 0 || v.shape()[1] != groups)
+    call.refuse("the heads of the queries are no multiple of those of the keys");
+  if (heads != groups) {
+    k = repeat_interleave(k, heads / groups, 1);
+    v = repeat_interleave(v, heads / groups, 1);
+  }
+  const auto asked = static_cast<Type>(call.integer("softmax_precision", 0));
+  const Dtype precision = asked != Type::none ? dtype_of(asked) : q.dtype() == f64 ? f64 : f32;
+  const auto changed = [&](const Array& a, const char* by) {
+    const auto graph = call.attributes.find(by);
+    if (graph == call.attributes.end()) return a;
+    const Outputs made = subgraph(graph->second->g(), {item_of(a)}, scope, call);
+    if (made.size() != 1 || sizes_of(made[0]) != sizes_of(item_of(a)) || made[0].type != type_of(precision))
+      call.refuse(std::string(by) + " must give one value of its input's size and type");
+    return plain(made[0]);
+  };
+  const double scale = call.real("scale", 1 / std::sqrt(static_cast<double>(q.shape()[3])));
+  const Array scores = changed(astype(matmul(q, transpose(k)), precision) * scale, "score_mod");
+  const Array shares = changed(softmax(scores), "prob_mod");
+  return {item_of(astype(matmul(shares, astype(v, precision)), v.dtype()))};
 }
 
 // Before opset 9 all values have a batch in front, and the first input has lengths.

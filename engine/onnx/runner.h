@@ -40,6 +40,7 @@ class Runner {
   Outputs branch(const Call& call, const Scope& scope);
   Outputs loop(const Call& call, const Scope& scope);
   Outputs scan(const Call& call, const Scope& scope);
+  Outputs flex_attention(const Call& call, const Scope& scope);
   Outputs scanned(const Call& call, const Scope& scope, const Outputs& in);
 
   const Functions& functions_;

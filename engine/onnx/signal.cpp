@@ -102,20 +102,36 @@ Array transformed(const Call& call, const Array& given, Int length, Spectrum for
   return astype(form == Spectrum::one_sided ? slice(y, axis, 0, length / 2 + 1) : y, given.dtype());
 }
 
+// x [..., bins, 2], the half of a spectrum that is no mirror image, to [..., length, 1]: bins that are missing are 0.
+Array real_signal(const Call& call, const Array& given, Int length) {
+  const int rank = given.shape().rank(), axis = rank - 2;
+  if (given.shape()[rank - 1] != 2) call.refuse("a spectrum has a real and an imaginary part");
+  if (length < 1) call.refuse("its length is " + std::to_string(length));
+  const Int bins = length / 2 + 1, missing = bins - given.shape()[axis];
+  Array x = given.dtype() == f64 ? given : astype(given, f32);
+  if (missing < 0) x = slice(x, axis, 0, bins);
+  std::vector<PadWidth> widths(static_cast<std::size_t>(rank));
+  widths[static_cast<std::size_t>(axis)].after = missing;
+  if (missing > 0) x = pad(x, widths);
+  return astype(unsqueeze(irfft(x, length), -1), given.dtype());
+}
+
 Outputs fourier(const Call& call) {
   const Array x = call.floating();
   const int rank = call.rank();
   const bool is_inverse = call.integer("inverse", 0) != 0, is_one_sided = call.integer("onesided", 0) != 0;
   if (rank < 2) call.refuse("expected a signal and a last axis of parts");
-  if (is_inverse && is_one_sided) call.refuse("inverse and onesided together are not supported");
   const Int asked = call.has(2) ? ints_of(call.at(2)).at(0) : call.integer("axis", call.opset < 20 ? 1 : -2);
   const int axis = call.axis(asked, rank);
   if (axis == rank - 1) call.refuse("the last axis has the parts of the numbers");
-  const Int length = call.has(1) ? ints_of(call.at(1)).at(0) : x.shape()[axis];
+  const bool is_real = is_inverse && is_one_sided;  // half a spectrum to a real signal
+  const Int bins = x.shape()[axis];
+  const Int length = call.has(1) ? ints_of(call.at(1)).at(0) : is_real ? 2 * (bins - 1) : bins;
   Order order(static_cast<std::size_t>(rank));
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[static_cast<std::size_t>(axis)], order[static_cast<std::size_t>(rank - 2)]);
   const auto turned = [&](const Array& a) { return axis == rank - 2 ? a : stored(item_of(a), order); };
+  if (is_real) return {item_of(turned(real_signal(call, turned(x), length)))};
   const Spectrum form = is_inverse ? Spectrum::inverse : is_one_sided ? Spectrum::one_sided : Spectrum::whole;
   return {item_of(turned(transformed(call, turned(x), length, form)))};
 }
