@@ -139,15 +139,14 @@ def shift_of(net, inputs, gradients, draw):
     return worst_gradient(results, gradients)[0]
 
 
-def steady_inputs(net, make):
-    """Inputs at which rounding decides nothing, and their seed."""
+def steady_seed(net, make):
+    """The seed of inputs at which rounding decides nothing."""
     for seed in range(1, 21):
-        inputs = make(seed)
-        exact, wide = in_double(net, inputs)
+        exact, wide = in_double(net, make(seed))
         _, _, precise = expected(exact, wide, [""])
         if all(shift_of(exact, wide, precise, draw) < GRADIENT_LIMIT / 4 for draw in range(4)):
-            return inputs, seed
-    return make(1), 1
+            return seed
+    return 1
 
 
 def worst_gradient(results, gradients):
@@ -165,12 +164,13 @@ def worst_gradient(results, gradients):
     return worst, missing
 
 
-def check(name, exporter, runner, folder, is_double):
+def check(name, exporter, runner, folder, is_double, known_seed):
     """A row: what was compared, as (text, is good) for outputs, gradients and the round trip."""
     torch.manual_seed(0)
     net, make = NETWORKS[name]()
     tell_apart(net)
-    inputs, seed = (make(1), 1) if is_double else steady_inputs(net, make)
+    seed = 1 if is_double else known_seed or steady_seed(net, make)
+    inputs = make(seed)
     others = make(seed + 1)
     if is_double:
         (net, inputs), (_, others) = in_double(net, inputs), in_double(net, others)
@@ -263,7 +263,8 @@ def main():
                 if (name, exporter) in rows:
                     continue
                 folder = pathlib.Path(given.keep or temporary) / f"{name}_{exporter}"
-                rows[name, exporter] = row = check(name, exporter, runner, folder, given.double)
+                seeds = [row["seed"] for (known, _), row in rows.items() if known == name and "seed" in row]
+                rows[name, exporter] = row = check(name, exporter, runner, folder, given.double, next(iter(seeds), None))
                 if given.rows:
                     given.rows.write_text(json.dumps({" ".join(key): row for key, row in rows.items()}, indent=1))
                 print(name, exporter, "good" if is_good(row) else row, file=sys.stderr, flush=True)
