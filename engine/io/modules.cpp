@@ -70,6 +70,18 @@ std::regex pattern_of(const std::string& text) {
   }
 }
 
+// The standard library's regular expressions call themselves for every character: a file with a name of some ten
+// thousand would end the process. Up to here the stack of a thread is enough.
+constexpr std::size_t kMostToMatch = 1024;
+
+const std::string& to_match(const TensorFile& file, const std::string& name) {
+  if (name.size() > kMostToMatch)
+    detail::throw_io("load", file.path(), -1,
+                     "names of at most " + std::to_string(kMostToMatch) + " bytes where patterns skip or rename",
+                     std::to_string(name.size()) + " bytes that begin '" + name.substr(0, 40) + "'");
+  return name;
+}
+
 // The tensors of a file by the names that they have in the module.
 struct Renamed {
   std::map<std::string, std::size_t> tensors;
@@ -84,14 +96,14 @@ Renamed renamed(const TensorFile& file, const std::string& prefix, const LoadOpt
   Renamed result;
   for (std::size_t i = 0; i < file.tensors().size(); ++i) {
     const std::string& in_file = file.tensors()[i].name;
-    const bool is_skipped =
-        std::any_of(skip.begin(), skip.end(), [&](const std::regex& r) { return std::regex_search(in_file, r); });
+    const bool is_skipped = std::any_of(
+        skip.begin(), skip.end(), [&](const std::regex& r) { return std::regex_search(to_match(file, in_file), r); });
     if (is_skipped || in_file.compare(0, prefix.size(), prefix) != 0) {
       result.skipped.push_back(in_file);
       continue;
     }
     std::string name = in_file.substr(prefix.size());
-    for (const auto& [pattern, text] : rename) name = std::regex_replace(name, pattern, text);
+    for (const auto& [pattern, text] : rename) name = std::regex_replace(to_match(file, name), pattern, text);
     const auto [at, is_new] = result.tensors.emplace(name, i);
     if (!is_new)
       throw ArgumentError("load: two tensors of " + file.path() + " become '" + name + "': '" +

@@ -113,7 +113,7 @@ bool Space::run_alias_test() {
   try {
     Device& first = first_device();
     auto kernel = first.kernels().make_generated(f32, text, "alias_probe", "alias self-test");
-    const cl::CommandQueue queue(context(), first.handle());
+    const cl::CommandQueue queue = make_queue(context(), first.handle(), 0, name());
     // These are raw blocks of the driver, outside the ledger and outside the rules for storages.
     const bool is_fine = mode() == MemoryMode::fine;
     void* raw = nullptr;

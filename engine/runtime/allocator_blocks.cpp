@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
+#include "core/available_memory.h"
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "runtime/usm.h"
@@ -33,37 +32,11 @@ void drop_pages(void* pointer, std::size_t bytes) {
   madvise(begin, (bytes - padding) / kPage * kPage, MADV_DONTNEED);
 }
 
-std::size_t number_in(const std::string& path, std::size_t fallback) {
-  std::ifstream file(path);
-  std::size_t number = 0;
-  return file >> number ? number : fallback;  // "max" is not a number
-}
-
 }  // namespace
 
 std::size_t default_memory_limit(const DeviceInfo& info) {
-  constexpr std::size_t kNone = ~std::size_t{0};
-  std::size_t least = kNone;
-  // The group of this process and all groups above it; version 2, then version 1.
-  std::string group = "/";
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);)
-    if (line.rfind("0::", 0) == 0) group = line.substr(3);
-  for (;;) {
-    least = std::min(least, number_in("/sys/fs/cgroup" + group + "/memory.max", kNone));
-    if (group == "/" || group.empty()) break;
-    group = group.substr(0, std::max<std::size_t>(group.rfind('/'), 1));
-  }
-  least = std::min(least, number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", kNone));
-  std::ifstream info_file("/proc/meminfo");
-  for (std::string line; std::getline(info_file, line);) {
-    std::istringstream words(line);
-    std::string name;
-    std::size_t kilobytes = 0;
-    if (words >> name >> kilobytes && name == "MemAvailable:") least = std::min(least, kilobytes * 1024);
-  }
+  std::size_t least = available_memory().value_or(info.memory_bytes);
   if (info.type != "cpu" && info.memory_bytes) least = std::min(least, info.memory_bytes);
-  if (least == kNone) least = info.memory_bytes;
   return least / 100 * 85;
 }
 

@@ -41,8 +41,7 @@ void end_event(Watchdog& watchdog, const cl::Event& event, cl_int how, const Spa
 Carrier::Carrier(Runtime& runtime) {
   for (int s = 0; s < runtime.space_count(); ++s) {
     const Space& space = runtime.space(s);
-    queues_.push_back(
-        on_device(space.name(), [&] { return cl::CommandQueue(space.context(), space.first_device().handle()); }));
+    queues_.push_back(make_queue(space.context(), space.first_device().handle(), 0, space.name()));
   }
   thread_ = std::thread([this] { run(); });
 }

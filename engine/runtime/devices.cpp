@@ -308,14 +308,14 @@ std::vector<FoundDevice> find_devices() {
 }
 
 FoundDevice find_device(const std::string& name) {
-  const std::vector<FoundDevice> devices = find_devices();
+  std::vector<FoundDevice> devices = find_devices();
   const bool any =
       std::any_of(devices.begin(), devices.end(), [](const FoundDevice& d) { return d.info.refused.empty(); });
   if (!any) throw DeviceError(explain_no_device(), "clGetDeviceIDs", "CL_DEVICE_NOT_FOUND", "");
-  if (name.empty()) return devices.front();
-  const FoundDevice* chosen = nullptr;
+  if (name.empty()) return std::move(devices.front());
+  FoundDevice* chosen = nullptr;
   const bool is_index = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  for (const FoundDevice& device : devices) {
+  for (FoundDevice& device : devices) {
     const DeviceInfo& info = device.info;
     const bool is_exact = is_index ? std::to_string(info.index) == name : info.id == name || info.type == name;
     if (is_exact) {
@@ -323,13 +323,13 @@ FoundDevice find_device(const std::string& name) {
       break;
     }
   }
-  for (const FoundDevice& device : devices)
+  for (FoundDevice& device : devices)
     if (!chosen && !is_index && (contains(device.info.name, name) || contains(device.info.platform, name)))
       chosen = &device;
   if (!chosen) throw ArgumentError("device: no device is called '" + name + "'; there is " + list_text(devices));
   if (!chosen->info.refused.empty())
     throw ArgumentError("device: '" + chosen->info.name + "' cannot be used: " + chosen->info.refused);
-  return on_device(chosen->info.name, [&] { return FoundDevice(*chosen); });
+  return std::move(*chosen);
 }
 
 FoundDevice find_device(const cl::Device& device) {

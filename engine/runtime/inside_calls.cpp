@@ -23,7 +23,7 @@ void CL_CALLBACK note_thread(void* argument) {
 bool find_out(const cl::Device& device) {
   if (!(device.getInfo<CL_DEVICE_EXECUTION_CAPABILITIES>() & CL_EXEC_NATIVE_KERNEL)) return false;
   const cl::Context context(device);
-  const cl::CommandQueue queue(context, device);
+  const cl::CommandQueue queue = make_queue(context, device, 0, device.getInfo<CL_DEVICE_NAME>());
   Seen seen;
   Seen* argument = &seen;  // the driver copies it
   const cl_int status = clEnqueueNativeKernel(queue.get(), note_thread, &argument, sizeof argument, 0, nullptr, nullptr,

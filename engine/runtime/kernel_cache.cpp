@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "runtime/devices.h"
 
@@ -28,6 +29,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kHead = "samebytes kernel checksums 1";
 constexpr const char* kMarker = "trying-";
+constexpr const char* kTurns = "building";
+constexpr const char* kBitcode = "program.bc";
+constexpr std::chrono::seconds kMostWait{120};  // for another process that builds the same program
 constexpr double kMostSearch =
     0.5;  // seconds of a process's life; in a cache of thousands of programs each takes 10 ms
 
@@ -111,12 +115,33 @@ std::vector<std::string> files_of(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (!is_object(entry->path()) && entry->path().filename() != "program.bc") continue;
+    if (!is_object(entry->path()) && entry->path().filename() != kBitcode) continue;
     std::error_code ignored;
     if (entry->is_regular_file(ignored)) names.push_back(entry->path().lexically_relative(folder).string());
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// A lock on the byte of one file that stands for a program, which ends with the file; -1: nothing can be locked, or
+// somebody had it all the time.
+int take_turn(const fs::path& path, const Key128& key, std::chrono::steady_clock::duration most) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0) return -1;
+  struct flock byte {};
+  byte.l_type = F_WRLCK;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = static_cast<off_t>(key.a >> 2);
+  byte.l_len = 1;
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (::fcntl(file, F_OFD_SETLK, &byte) != 0) {
+    if ((errno != EAGAIN && errno != EACCES && errno != EINTR) || std::chrono::steady_clock::now() >= end) {
+      ::close(file);
+      return -1;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return file;
 }
 
 std::int64_t nanoseconds(const timespec& time) {
@@ -137,6 +162,12 @@ std::string kernel_cache_folder() {
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) return cache + "/pocl/kcache";
   if (const std::string home = environment("HOME"); !home.empty()) return home + "/.cache/pocl/kcache";
   return "/tmp/pocl/kcache";
+}
+
+std::string why_no_kernels_in(const std::string& folder) {
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return "the driver cannot write to its kernel cache " + folder + " (" + std::strerror(errno) +
+         "); set POCL_CACHE_DIR to a folder that can be written\n";
 }
 
 Key128 program_key(std::string_view text, std::string_view options, std::string_view device, std::string_view driver) {
@@ -261,13 +292,13 @@ void KernelCache::remove(const std::string& name, Program* program) {
 }
 
 // A file that is missing is made again by the driver.
-std::string KernelCache::first_mismatch(Program* program) const {
-  const fs::path folder = folder_ / program->folder;
+std::string KernelCache::first_mismatch(const Program& program) const {
+  const fs::path folder = folder_ / program.folder;
   for (const std::string& name : files_of(folder)) {
     const std::optional<std::string> bytes = bytes_of(folder / name);
     if (!bytes) continue;
-    const auto known = program->sums.find(name);
-    if (known == program->sums.end()) {
+    const auto known = program.sums.find(name);
+    if (known == program.sums.end()) {
       if (is_object(name) && !is_whole(*bytes)) return name + " is cut off";
     } else if (bytes->size() != known->second.size || !(hash_of(*bytes) == known->second.hash)) {
       return name + " does not match its checksum";
@@ -276,30 +307,56 @@ std::string KernelCache::first_mismatch(Program* program) const {
   return {};
 }
 
-std::string KernelCache::check(const Key128& key) {
-  MutexLock lock(mutex_);
-  if (!start()) return {};
-  const std::string name = hex_text(key);
-  Program& program = programs_[name];
-  program = {};
-  program.began = now();
-  if (!read_sums(name, &program)) {
-    program.sums.clear();
-    program.folder.clear();
+std::string KernelCache::check_files(const std::string& name, Program* program) {
+  *program = {};
+  program->began = now();
+  if (!read_sums(name, program)) {
+    program->sums.clear();
+    program->folder.clear();
     return {};
   }
+  // What is missing is made again by the driver, and not of the same bytes.
+  std::error_code ignored;
+  std::erase_if(program->sums,
+                [&](const auto& sum) { return !fs::exists(folder_ / program->folder / sum.first, ignored); });
   Known& known = known_here();
   MutexLock known_lock(known.mutex);
   if (known.checked.count((own_ / name).string()) != 0) return {};
-  std::string wrong = first_mismatch(&program);
+  std::string wrong = first_mismatch(*program);
   if (wrong.empty()) {
     known.checked.insert((own_ / name).string());
     return {};
   }
-  wrong = (folder_ / program.folder / wrong).string();
-  remove(name, &program);
-  program.began = now();
+  wrong = (folder_ / program->folder / wrong).string();
+  remove(name, program);
+  program->began = now();
   return wrong;
+}
+
+// Two processes that compile a program at the same time would put different bytes in one place, one after the other:
+// the driver's bitcode has the name of its temporary file in it. What the first has written would no longer match its
+// checksum. So one of them compiles, and the other one finds the bitcode there.
+KernelCache::Checked KernelCache::check(const Key128& key) {
+  const std::string name = hex_text(key);
+  Checked checked;
+  fs::path turns;
+  {
+    MutexLock lock(mutex_);
+    if (!start()) return checked;
+    Program& program = programs_[name];
+    checked.wrong = check_files(name, &program);
+    if (program.sums.count(kBitcode) != 0) return checked;
+    turns = own_ / kTurns;
+  }
+  checked.turn = Turn(take_turn(turns, key, kMostWait));  // without the mutex: who has the turn may need it
+  MutexLock lock(mutex_);
+  std::string wrong = check_files(name, &programs_[name]);
+  if (!wrong.empty()) checked.wrong = std::move(wrong);
+  return checked;
+}
+
+KernelCache::Turn::~Turn() {
+  if (file_ >= 0) ::close(file_);
 }
 
 // The folder that the driver touched since the build began; empty if there are several, of other processes.

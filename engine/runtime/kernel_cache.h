@@ -13,6 +13,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/hash.h"
@@ -22,6 +23,8 @@ namespace samebytes::detail {
 
 // Where PoCL keeps kernels, by the environment.
 std::string kernel_cache_folder();
+// Why the driver cannot build there even what it has compiled before, and what to do; empty if it can.
+std::string why_no_kernels_in(const std::string& folder);
 
 // The key of a program: whatever changes it changes what the driver compiles.
 Key128 program_key(std::string_view text, std::string_view options, std::string_view device, std::string_view driver);
@@ -33,8 +36,28 @@ class KernelCache {
   ~KernelCache();
   KernelCache(const KernelCache&) = delete;
 
-  // Before a program is built: removes files that do not match. Returns what was wrong, empty if nothing.
-  std::string check(const Key128& key);
+  // While it lives, other processes wait that want to build the same program from its source.
+  class Turn {
+   public:
+    Turn() = default;
+    explicit Turn(int file) : file_(file) {}
+    Turn(Turn&& from) noexcept : file_(std::exchange(from.file_, -1)) {}
+    Turn& operator=(Turn&& from) noexcept {
+      std::swap(file_, from.file_);
+      return *this;
+    }
+    ~Turn();
+
+   private:
+    int file_ = -1;
+  };
+  struct Checked {
+    std::string wrong;  // empty if nothing
+    Turn turn;          // to be held until the program is built
+  };
+  // Before a program is built: removes files that do not match. Waits for its turn where the driver will compile the
+  // source, at most kMostWait.
+  Checked check(const Key128& key);
   // After a program was built: finds its folder, by the time of the driver's last access.
   void note_built(const Key128& key);
   // Before the first launch of a kernel.
@@ -58,12 +81,13 @@ class KernelCache {
     bool is_in_marker = false;
   };
   bool start() SAMEBYTES_REQUIRES(mutex_);
+  std::string check_files(const std::string& name, Program* program) SAMEBYTES_REQUIRES(mutex_);
   void clean_up_after_dead() SAMEBYTES_REQUIRES(mutex_);
   void remove_without_sums(const std::string& folder, const std::map<std::string, Sum>& sums);
   bool read_sums(const std::string& name, Program* program) const;
   void write_sums(const std::string& name, const Program& program) const;
   void remove(const std::string& name, Program* program);
-  std::string first_mismatch(Program* program) const;
+  std::string first_mismatch(const Program& program) const;
   std::string find_folder(const Program& program) const SAMEBYTES_REQUIRES(mutex_);
   void write_marker(const std::string& line) SAMEBYTES_REQUIRES(mutex_);
   void add_sums(const std::string& name, Program* program) const;

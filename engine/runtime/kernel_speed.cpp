@@ -63,7 +63,9 @@ constexpr double kLeastVectors = 0.2;
 class Probe {
  public:
   explicit Probe(const cl::Device& device)
-      : context_(device), queue_(context_, device), program_(context_, std::string(kProbe)) {
+      : context_(device),
+        queue_(make_queue(context_, device, 0, device.getInfo<CL_DEVICE_NAME>())),
+        program_(context_, std::string(kProbe)) {
     groups_ = std::max<std::size_t>(1, device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
     out_ = cl::Buffer(context_, CL_MEM_READ_WRITE, groups_ * kItems * sizeof(float));
     program_.build(std::vector<cl::Device>{device}, "-cl-std=CL1.2");

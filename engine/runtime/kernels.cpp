@@ -123,10 +123,11 @@ cl_int KernelLibrary::build(const Built& built, const std::string& options) {
     return clBuildProgram(built.program(), 1, &device_.handle()(), options.c_str(), nullptr, nullptr);
   };
   if (cache == nullptr) return call();
-  if (const std::string wrong = cache->check(built.kept_as); !wrong.empty())
+  const KernelCache::Checked checked = cache->check(built.kept_as);
+  if (!checked.wrong.empty())
     device_.runtime().watchdog()->note({"clBuildProgram", "damaged kernel cache", device_.info().name},
-                                       "the kernel cache of " + device_.info().platform + " is damaged: " + wrong +
-                                           "; its kernels are compiled again");
+                                       "the kernel cache of " + device_.info().platform +
+                                           " is damaged: " + checked.wrong + "; its kernels are compiled again");
   const cl_int status = call();
   if (status == CL_SUCCESS) cache->note_built(built.kept_as);
   return status;
@@ -154,6 +155,7 @@ const KernelLibrary::Built& KernelLibrary::program(Dtype real, const std::string
             ", which has the log: " + status_name(error.err()) + ")";
     }
     const std::string file = first_file_in_log(log, what);
+    if (device_.kernel_cache() != nullptr) log = why_no_kernels_in(kernel_cache_folder()) + log;
     const BuildError error("kernel " + file + " does not build on " + device_.info().name + " with " + chosen + ": " +
                                status_name(status) + "\n" + log,
                            file, chosen, log);
@@ -172,8 +174,11 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
     try {
       return std::make_unique<Kernel>(cl::Kernel(built.program, entry.c_str()), entry, device_.info().name);
     } catch (const cl::Error& error) {
-      if (error.err() != CL_INVALID_KERNEL_NAME) throw;
-      throw no_such_entry(entry, what, "; there is " + built.program.getInfo<CL_PROGRAM_KERNEL_NAMES>());
+      if (error.err() == CL_INVALID_KERNEL_NAME)
+        throw no_such_entry(entry, what, "; there is " + built.program.getInfo<CL_PROGRAM_KERNEL_NAMES>());
+      const std::string status = status_name(error.err()), device = device_.info().name;
+      throw DeviceError("kernel " + entry + ": " + error.what() + " failed: " + status + " on " + device, error.what(),
+                        status, device);
     }
   });
 }

@@ -19,8 +19,8 @@ constexpr std::size_t kMostDevices =
 
 // Sub-devices are made once and live as long as the process: a worker of PoCL 3.1 still reads the device of an event
 // that clFinish has waited for, and crashes the process if the last engine on a sub-device has just released it.
-std::vector<cl::Device> sub_devices_of(const cl::Device& parent, const std::vector<int>& split,
-                                       const std::string& name) {
+const std::vector<cl::Device>& sub_devices_of(const cl::Device& parent, const std::vector<int>& split,
+                                              const std::string& name) {
   static Mutex mutex;
   using Made = std::map<std::pair<cl_device_id, std::vector<int>>, std::vector<cl::Device>>;
   static Made& made = *new Made;
@@ -62,21 +62,23 @@ FoundDevice device_of_given(const RuntimeOptions& options) {
 }
 
 // A device, or its parts if it is split.
-std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions& options) {
+std::vector<FoundDevice> parts_of(FoundDevice found, const RuntimeOptions& options) {
   const DeviceInfo& info = found.info;
   std::vector<int> split = options.split;
   if (split.empty() && options.threads > 0 && options.threads < info.cores) split = {options.threads};
-  if (split.empty()) return {found};
+  std::vector<FoundDevice> parts;
+  if (split.empty()) {
+    parts.push_back(std::move(found));
+    return parts;
+  }
   const int cores = std::accumulate(split.begin(), split.end(), 0);
   const bool has_bad = std::any_of(split.begin(), split.end(), [](int count) { return count < 1; });
   if (has_bad || cores > info.cores || split.size() > kMostDevices)
     throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) +
                         " in all; got " + std::to_string(cores) + " in " + std::to_string(split.size()) + " parts");
-  const std::vector<cl::Device> handles = sub_devices_of(found.handle, split, info.name);
-  std::vector<FoundDevice> parts;
+  const std::vector<cl::Device>& handles = sub_devices_of(found.handle, split, info.name);
   for (std::size_t i = 0; i < split.size(); ++i) {
-    FoundDevice& part = parts.emplace_back(found);
-    part.handle = handles[i];
+    FoundDevice& part = parts.emplace_back(FoundDevice{info, found.platform, copy_of(handles[i], info.name)});
     part.info.cores = split[i];
     if (split.size() > 1) part.info.id += "." + std::to_string(i);
   }
@@ -135,7 +137,7 @@ std::vector<Runtime::Wanted> Runtime::wanted_devices() {
     TuningPtr tuning = load_tuning(options_.tuning, each.info, &file);
     if (!file.empty() && tuning_file_.find(file) == std::string::npos)
       tuning_file_ += (tuning_file_.empty() ? "" : ", ") + file;
-    for (FoundDevice& part : parts_of(each, options_)) wanted.push_back({std::move(part), tuning});
+    for (FoundDevice& part : parts_of(std::move(each), options_)) wanted.push_back({std::move(part), tuning});
   }
   if (wanted.size() > kMostDevices)
     throw ArgumentError("engine: expected at most " + std::to_string(kMostDevices) + " devices, got " +
@@ -166,7 +168,7 @@ void Runtime::add_spare(std::vector<Wanted>& wanted) {
   if (!spare) return;
   RuntimeOptions whole = options_;
   whole.split.clear();
-  if (!spare->is_part_of_own) spare->found = parts_of(spare->found, whole).front();
+  if (!spare->is_part_of_own) spare->found = std::move(parts_of(std::move(spare->found), whole).front());
   DeviceInfo& info = spare->found.info;
   std::string ignored;
   if (spare->space < 0) {
@@ -199,7 +201,7 @@ void Runtime::make_devices(std::vector<Wanted> wanted) {
     for (const Wanted& each : wanted)
       if (each.space == s && std::none_of(handles.begin(), handles.end(),
                                           [&](const cl::Device& known) { return known() == each.found.handle(); }))
-        handles.push_back(each.found.handle);
+        handles.push_back(copy_of(each.found.handle, each.found.info.name));
     DeviceInfo common = *infos.front();
     for (const DeviceInfo* info : infos) {
       common.max_allocation_bytes = std::min(common.max_allocation_bytes, info->max_allocation_bytes);
@@ -212,7 +214,8 @@ void Runtime::make_devices(std::vector<Wanted> wanted) {
     Wanted& each = wanted[i];
     Space& space = *spaces_[static_cast<std::size_t>(each.space)];
     devices_.push_back(std::make_unique<Device>(space, static_cast<int>(i), std::move(each.found.info),
-                                                std::move(each.tuning), each.found.handle, options_.profile));
+                                                std::move(each.tuning), std::move(each.found.handle),
+                                                options_.profile));
     if (options_.fallback) devices_.back()->kernels().keep_what_builds();
     if (!has_first[static_cast<std::size_t>(each.space)]) space.set_first_device(*devices_.back());
     has_first[static_cast<std::size_t>(each.space)] = true;

@@ -75,4 +75,12 @@ void check_cl(cl_int status, const char* made, const std::string& device) {
   throw DeviceError(call + " failed: " + name + (device.empty() ? "" : " on " + device), call, name, device);
 }
 
+cl::CommandQueue make_queue(const cl::Context& context, const cl::Device& of, cl_command_queue_properties properties,
+                            const std::string& device) {
+  cl_int status = CL_SUCCESS;
+  cl::CommandQueue queue(clCreateCommandQueue(context(), of(), properties, &status));
+  check_cl(status, "clCreateCommandQueue", device);
+  return queue;
+}
+
 }  // namespace samebytes::detail

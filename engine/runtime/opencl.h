@@ -41,10 +41,32 @@ void replace(Handle& to, Handle from) {
   std::swap(to(), from());
 }
 
-// A copy, or DeviceError. The wrappers' own assignment keeps, where it fails to retain, a handle that is not its own.
+// The call that a copy of a handle makes, which the wrappers do not name.
+inline const char* retain_call(const cl::Device&) { return "clRetainDevice"; }
+inline const char* retain_call(const cl::Context&) { return "clRetainContext"; }
+inline const char* retain_call(const cl::CommandQueue&) { return "clRetainCommandQueue"; }
+inline const char* retain_call(const cl::Event&) { return "clRetainEvent"; }
+inline const char* retain_call(const cl::Memory&) { return "clRetainMemObject"; }
+
+// A copy, or DeviceError.
+template <class Handle>
+Handle copy_of(const Handle& from, const std::string& device) {
+  try {
+    return Handle(from);
+  } catch (const cl::Error& error) {
+    check_cl(error.err(), retain_call(from), device);
+    throw;
+  }
+}
+
+// Likewise. The wrappers' own assignment keeps, where it fails to retain, a handle that is not its own.
 template <class Handle>
 void assign(Handle& to, const Handle& from, const std::string& device) {
-  replace(to, on_device(device, [&] { return Handle(from); }));
+  replace(to, copy_of(from, device));
 }
+
+// An in-order queue. The wrappers' own constructor reads, where a query fails, what nobody has set.
+cl::CommandQueue make_queue(const cl::Context& context, const cl::Device& of, cl_command_queue_properties properties,
+                            const std::string& device);
 
 }  // namespace samebytes::detail

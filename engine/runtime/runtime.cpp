@@ -16,7 +16,7 @@ namespace samebytes::detail {
 namespace {
 
 cl::CommandQueue make_queue(const Device& device, cl_command_queue_properties properties) {
-  return on_device(device.info().name, [&] { return cl::CommandQueue(device.context(), device.handle(), properties); });
+  return detail::make_queue(device.context(), device.handle(), properties, device.info().name);
 }
 
 // As the driver, which reads the environment once.

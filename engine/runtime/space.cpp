@@ -17,7 +17,7 @@ Space::Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl:
       coarse_shadow_(info_.memory_mode == MemoryMode::coarse && info_.svm != "coarse"),
       context_(index == 0 && runtime.options().given ? runtime.options().given->context
                                                      : on_device(name(), [&] { return cl::Context(devices); })),
-      host_queue_(on_device(name(), [&] { return cl::CommandQueue(context_, devices.front()); })),
+      host_queue_(make_queue(context_, devices.front(), 0, name())),
       usm_(mode() == MemoryMode::usm ? find_usm(devices.front()) : nullptr) {}
 
 void Space::open_memory(const RuntimeOptions& options) {

@@ -8,38 +8,13 @@
 #include <string>
 #include <utility>
 
+#include "core/available_memory.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
 #include "samebytes/log.h"
 
 namespace samebytes {
 namespace {
-
-constexpr std::size_t kUnknown = ~std::size_t{0};
-constexpr std::size_t kUnlimited = std::size_t{1} << 60;  // version 1 writes a huge number for "none"
-
-std::size_t number_in(const std::string& path) {
-  std::ifstream file(path);
-  std::size_t number = 0;
-  return file >> number ? number : kUnknown;
-}
-
-std::size_t field_in(const std::string& path, const std::string& name) {
-  std::ifstream file(path);
-  std::size_t number = 0;
-  for (std::string word; file >> word;)
-    if (word == name && file >> number) return number;
-  return 0;
-}
-
-// What a group may still take, its droppable pages included.
-std::size_t available_in(const std::string& limit_file, const std::string& use_file, const std::string& stat_file,
-                         const char* droppable) {
-  const std::size_t limit = number_in(limit_file), use = number_in(use_file);
-  if (limit >= kUnlimited || use == kUnknown) return kUnknown;
-  const std::size_t held = use - std::min(use, field_in(stat_file, droppable));
-  return limit - std::min(limit, held);
-}
 
 std::string gigabytes(std::size_t bytes) {
   std::ostringstream text;
@@ -55,28 +30,7 @@ MemoryFigures process_memory() {
   std::size_t all = 0, resident = 0;
   if (!(statm >> all >> resident)) return {};
   MemoryFigures figures{.used = resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE))};
-  std::size_t available = kUnknown;
-  if (const std::size_t kibibytes = field_in("/proc/meminfo", "MemAvailable:"); kibibytes > 0)
-    available = kibibytes * 1024;
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t colon = line.rfind(':');
-    if (colon == std::string::npos) continue;
-    const bool is_second = line.rfind("0::", 0) == 0;
-    if (!is_second && line.find(":memory:") == std::string::npos) continue;
-    const std::string root = is_second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    for (std::string group = line.substr(colon + 1);;) {
-      const std::string folder = root + group + "/";
-      available = std::min(
-          available, is_second ? available_in(folder + "memory.max", folder + "memory.current", folder + "memory.stat",
-                                              "inactive_file")
-                               : available_in(folder + "memory.limit_in_bytes", folder + "memory.usage_in_bytes",
-                                              folder + "memory.stat", "total_inactive_file"));
-      if (group.empty() || group == "/") break;
-      group = group.substr(0, group.rfind('/'));
-    }
-  }
-  if (available != kUnknown) figures.limit = figures.used + available;
+  if (const auto available = detail::available_memory()) figures.limit = figures.used + *available;
   return figures;
 }
 

@@ -2,6 +2,7 @@
 // a sentence, in time, and loses nothing that was there before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -10,11 +11,13 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "samebytes/device.h"
 #include "support/files.h"
 
 namespace samebytes::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Eq;
 using ::testing::HasSubstr;
@@ -82,6 +85,100 @@ TEST_F(ShortageTest, a_full_disk_keeps_the_old_network_and_the_old_checkpoints) 
     }
     EXPECT_GE(count(), kept) << kib;
   }
+}
+
+// A file system of its own, as root of a user namespace; where that is not allowed, the limit above stands in for it.
+class MountTest : public ShortageTest {
+ protected:
+  void SetUp() override {
+    ShortageTest::SetUp();
+    if (run_program({"unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"}).status != 0)
+      GTEST_SKIP() << "this user may not mount anything";
+  }
+  static Outcome run_mounted(const std::string& script) {
+    return run_program({"unshare", "-rm", "/bin/bash", "-c", script});
+  }
+};
+
+// A disk with that much room for a run that goes on, and with all of it again for the next one.
+TEST_F(MountTest, a_disk_that_becomes_full_costs_neither_network_nor_checkpoints) {
+  const std::string disk = folder_ / "disk", command = "timeout -s KILL 60 " + built_program("samebytes");
+  std::filesystem::create_directory(disk);
+  const auto train = [&](int steps) {
+    return command + " train digits --steps " + std::to_string(steps) +
+           " --batch 32 --quiet --schedule constant --save net --checkpoint state --checkpoint-every 4 --resume auto"
+           " --log log";
+  };
+  for (const char* room : {"0", "40"}) {
+    const Outcome outcome = run_mounted(
+        "mount -t tmpfs -o size=2m none " + disk + " && cd " + disk + " && " + train(8) + " >/dev/null && " +
+        "cp net before && head -c $(($(df --output=avail -B 1 . | tail -n 1) - " + room + "000)) /dev/zero >fill; " +
+        train(16) + " >/dev/null; echo \"status $?\"; cmp net before && echo kept; ls state; rm fill; " + train(16) +
+        " >/dev/null && cmp net before; echo \"then $?\"");
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr("status 1"), HasSubstr("samebytes: "), HasSubstr("kept"))) << room;
+    EXPECT_THAT(outcome.output, HasSubstr("checkpoint-000000008.safetensors")) << room;
+    EXPECT_THAT(outcome.output, AllOf(Not(HasSubstr(".tmp")), HasSubstr("then 1"))) << "the network differs now";
+  }
+}
+
+TEST_F(MountTest, a_kernel_cache_that_cannot_be_written_is_named) {
+  const std::string cache = folder_ / "cache";
+  std::filesystem::create_directory(cache);
+  if (list_devices().front().platform != "Portable Computing Language") GTEST_SKIP() << "its driver keeps no kernels";
+  const Outcome outcome =
+      run_mounted("mount --bind " + cache + " " + cache + " && mount -o remount,bind,ro " + cache +
+                  " && POCL_CACHE_DIR=" + cache + " timeout -s KILL 60 " + built_program("samebytes") + " " + train_);
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("the driver cannot write to its kernel cache " + cache +
+                                        " (Read-only file system); set POCL_CACHE_DIR"));
+}
+
+// A control group of version 1 or 2 that a process can be put into; nothing where there is none to be made.
+std::string make_group(const std::string& name) {
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const bool is_second = line.rfind("0::", 0) == 0;
+    if (!is_second && line.find(":memory:") == std::string::npos) continue;
+    const std::string group =
+        (is_second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") + line.substr(line.rfind(':') + 1) + "/" + name;
+    std::error_code error;
+    std::filesystem::create_directory(group, error);
+    if (!error && std::ofstream(group + (is_second ? "/memory.max" : "/memory.limit_in_bytes")) << "1000000000\n" &&
+        std::filesystem::exists(group + (is_second ? "/memory.peak" : "/memory.max_usage_in_bytes")))
+      return group;
+    std::filesystem::remove(group, error);
+  }
+  return "";
+}
+
+// Of the memory that a run takes nine tenths are allowed: it gives up what it can, or ends with a sentence. The system
+// would kill it.
+TEST_F(ShortageTest, a_group_with_nine_tenths_of_what_a_run_takes_ends_it_with_a_sentence_or_not_at_all) {
+  const std::string group = make_group("samebytes-" + std::to_string(getpid()));
+  if (group.empty()) GTEST_SKIP() << "this user can make no control group with a limit of memory";
+  const bool is_second = std::filesystem::exists(group + "/memory.max");
+  const std::string text = folder_ / "text";
+  {
+    std::ofstream out(text);
+    for (int i = 0; i < 300; ++i) out << "line " << i * i << " of a text\n";
+  }
+  const auto run = [&](long limit) {
+    std::ofstream(group + (is_second ? "/memory.max" : "/memory.limit_in_bytes")) << limit << "\n";
+    return run_limited("echo $$ >" + group + "/cgroup.procs;",
+                       "train gpt --data " + text + " --context 64 --batch 256 --steps 2 --quiet --save " + net_);
+  };
+  const Outcome whole = run(long{4} << 30);
+  ASSERT_EQ(whole.status, 0) << whole.output;
+  long peak = 0;
+  std::ifstream(group + (is_second ? "/memory.peak" : "/memory.max_usage_in_bytes")) >> peak;
+  ASSERT_GT(peak, 100'000'000);
+  const Outcome outcome = run(peak / 10 * 9);
+  EXPECT_THAT(outcome.status, AnyOf(Eq(0), Eq(1))) << outcome.output;
+  if (outcome.status == 1) {
+    EXPECT_THAT(outcome.output, HasSubstr("samebytes: "));
+  }
+  std::error_code ignored;
+  std::filesystem::remove(group, ignored);
 }
 
 TEST_F(ShortageTest, a_clock_that_jumps_changes_nothing) {

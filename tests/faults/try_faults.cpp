@@ -6,11 +6,14 @@
 //             call of the system the file or what it was for
 //   bad       anything else: another result, a signal, a hang, a line that names nothing
 //   unmet     the run made fewer calls this time
-// try_faults [--share K/N] [--run NAME] [--call NAME] [--table FILE] [--page FILE] [--planted]; the last line counts,
-// the status is 1 if any is bad. --page puts the table into a document, in place of the one that is there. --planted
-// tries one launch that is left out without a word, as an unchecked status would: that must be bad.
+// try_faults [--share K/N] [--run NAME] [--call NAME] [--seed WORD] [--seconds N] [--results FILE] [--page FILE]
+// [--planted]; the last line counts, the status is 1 if any is bad. --seed puts runs and faults into another order,
+// --seconds begins none after that time. --results keeps verdicts, and what is in it is not tried again: the whole
+// table in several pieces. --page puts the table into a document, in place of the one that is there. --planted tries
+// one launch that is left out without a word, as an unchecked status would: that must be bad.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -46,13 +49,7 @@ struct Run {
 };
 
 struct Trial {
-  std::size_t run;
-  std::string fault, call;
-};
-
-struct Reference {
-  std::map<std::string, long> calls;
-  std::string result;
+  std::string fault, call, key;  // the key says which call, not by its number: runs do not make equally many
 };
 
 std::string text_of(const fs::path& path) {
@@ -163,12 +160,35 @@ std::string verdict_of(const Run& run, const Trial& trial, const Outcome& outcom
   return outcome.status == 1 && has_line && names ? "clean" : "bad";
 }
 
-struct Table {
-  std::map<std::string, std::map<std::string, int>> rows;  // by call
-  std::vector<std::string> bad;
+using Rows = std::map<std::string, std::map<std::string, int>>;  // verdicts by call
+
+// What was found out so far: a line "VERDICT<tab>CALL<tab>KEY" each, in a file where one is wanted.
+class Results {
+ public:
+  explicit Results(std::string path) : path_(std::move(path)) {
+    std::ifstream file(path_);
+    std::string verdict, call, key;
+    while (std::getline(file, verdict, '\t') && std::getline(file, call, '\t') && std::getline(file, key))
+      lines_[key] = {verdict, call};
+  }
+  bool has(const std::string& key) const { return lines_.count(key) != 0; }
+  void add(const std::string& verdict, const std::string& call, const std::string& key) {
+    lines_[key] = {verdict, call};
+    if (!path_.empty()) std::ofstream(path_, std::ios::app) << verdict << '\t' << call << '\t' << key << std::endl;
+  }
+  Rows rows() const {
+    Rows rows;
+    for (const auto& [key, line] : lines_)
+      if (!line.second.empty()) ++rows[line.second][line.first];
+    return rows;
+  }
+
+ private:
+  const std::string path_;
+  std::map<std::string, std::pair<std::string, std::string>> lines_;
 };
 
-std::string to_markdown(const Table& table) {
+std::string to_markdown(const Rows& rows) {
   std::ostringstream text;
   text << "| call | tried | recovered and said | same result | clean error | bad |\n|---|---|---|---|---|---|\n";
   std::map<std::string, int> all;
@@ -177,7 +197,7 @@ std::string to_markdown(const Table& table) {
     text << "| " << name << " | " << tried << " | " << counts["said"] << " | " << counts["same"] << " | "
          << counts["clean"] << " | " << counts["bad"] << " |\n";
   };
-  for (const auto& [name, counts] : table.rows) {
+  for (const auto& [name, counts] : rows) {
     row("`" + name + "`", counts);
     for (const auto& [verdict, count] : counts) all[verdict] += count;
   }
@@ -209,118 +229,157 @@ std::string first_device() {
              : text.substr(begin + key.size(), text.find('"', begin + key.size()) - begin - key.size());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::string wanted_run, wanted_call, table_file, page;
+struct Options {
+  std::string run, call, seed, results, page;
   bool is_planted = false;
   unsigned long part = 0, parts = 1;
+  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
+};
+
+Options options_of(int argc, char** argv) {
+  Options options;
   for (int i = 1; i < argc; i += 2) {
     const std::string flag = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
     if (flag == "--planted") {
-      is_planted = true;
-      wanted_run = "train";
+      options.is_planted = true;
+      options.run = "train";
       --i;
       continue;
     }
-    if (flag == "--page") page = value;
-    if (flag == "--run") wanted_run = value;
-    if (flag == "--call") wanted_call = value;
-    if (flag == "--table") table_file = value;
+    if (flag == "--run") options.run = value;
+    if (flag == "--call") options.call = value;
+    if (flag == "--seed") options.seed = value;
+    if (flag == "--results") options.results = value;
+    if (flag == "--page") options.page = value;
+    if (flag == "--seconds")
+      options.end = std::chrono::steady_clock::now() + std::chrono::seconds(std::strtol(value.c_str(), nullptr, 10));
     if (flag == "--share") {
-      part = std::strtoul(value.c_str(), nullptr, 10);
-      parts = std::strtoul(value.c_str() + value.find('/') + 1, nullptr, 10);
+      options.part = std::strtoul(value.c_str(), nullptr, 10);
+      options.parts = std::strtoul(value.c_str() + value.find('/') + 1, nullptr, 10);
     }
   }
-  const fs::path work = samebytes::testing::temporary_path("faults"), prepared = work / "prepared";
-  fs::create_directories(prepared);
-  const std::string command = built_program("samebytes");
-  const auto prepare = [&](const std::vector<std::string>& words) {
-    std::vector<std::string> all{command, "train"};
-    all.insert(all.end(), words.begin(), words.end());
-    const Outcome outcome = run_program(all);
-    if (outcome.status != 0) std::cerr << "try_faults: cannot prepare:\n" << outcome.output;
-    return outcome.status == 0;
-  };
+  return options;
+}
+
+std::vector<Trial> trials_of(const Run& run, const std::map<std::string, long>& calls, const Options& options) {
+  if (options.is_planted) {
+    const std::string call = "clEnqueueNDRangeKernel";
+    return {{"planted " + call + " " + std::to_string(calls.at(call) / 2), call, "planted"}};
+  }
+  std::vector<Trial> trials;
+  for (const auto& [call, count] : calls) {
+    if (!options.call.empty() && call != options.call) continue;
+    std::set<long> numbers;
+    for (const auto& [which, number] : std::vector<std::pair<std::string, long>>{
+             {"first", 1}, {"second", 2}, {"middle", (count + 1) / 2}, {"last", count}}) {
+      if (number < 1 || number > count || !numbers.insert(number).second) continue;
+      for (const std::string& kind : kinds_of(call)) {
+        std::string fault = kind + " " + call + " " + std::to_string(number);
+        if (kind == "slow") fault += " us=200";
+        if (kind == "late") fault += " us=3000";
+        const std::string key = run.name + ": " + kind + ", " + which + " " + call;
+        if (std::hash<std::string>{}(key) % options.parts == options.part) trials.push_back({fault, call, key});
+      }
+    }
+  }
+  std::sort(trials.begin(), trials.end(), [&](const Trial& a, const Trial& b) {
+    return std::hash<std::string>{}(a.key + options.seed) < std::hash<std::string>{}(b.key + options.seed);
+  });
+  return trials;
+}
+
+// Networks and a state that the runs begin with; empty if all is well, else what went wrong.
+std::string prepare(const fs::path& prepared) {
   const std::string corpus = (prepared / "text.txt").string();
   {
     std::ofstream out(corpus);
     for (int i = 0; i < 200; ++i) out << "to be or not to be, line " << i << "\n";
   }
-  if (!prepare({"digits", "--steps", "8", "--batch", "32", "--quiet", "--checkpoint", (prepared / "state").string(),
-                "--checkpoint-every", "4", "--keep", "0", "--save", (prepared / "net.safetensors").string()}) ||
-      !prepare({"gpt", "--data", corpus, "--context", "16", "--steps", "2", "--batch", "2", "--quiet", "--save",
-                (prepared / "gpt.safetensors").string()}))
-    return 1;
-  fs::remove(prepared / "state" / "checkpoint-000000008.safetensors");  // as if the run had ended in its middle
-  device_name = first_device();
-  const std::vector<Run> runs = all_runs(prepared);
-  std::vector<Reference> references(runs.size());
-  std::vector<Trial> trials;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    if (!wanted_run.empty() && runs[r].name != wanted_run) continue;
-    const fs::path folder = work / ("reference" + std::to_string(r)), counts = work / ("counts" + std::to_string(r));
-    start(runs[r], work / ("warm" + std::to_string(r)), prepared, {});  // builds kernels, measures contexts
-    const Outcome whole = start(runs[r], folder, prepared, {{"SAMEBYTES_FAULTS_COUNT", counts.string()}});
-    if (whole.status != 0) {
-      std::cerr << "try_faults: " << runs[r].name << " fails without a fault:\n" << whole.output;
-      return 1;
-    }
-    references[r] = {read_counts(counts), result_of(runs[r], folder, whole.output)};
-    if (is_planted) {
-      const long launches = references[r].calls["clEnqueueNDRangeKernel"];
-      trials.push_back({r, "planted clEnqueueNDRangeKernel " + std::to_string(launches / 2), "clEnqueueNDRangeKernel"});
-      continue;
-    }
-    for (const auto& [call, count] : references[r].calls) {
-      if (!wanted_call.empty() && call != wanted_call) continue;
-      std::set<long> numbers{1, 2, (count + 1) / 2, count};
-      for (const long number : numbers)
-        for (const std::string& kind : kinds_of(call)) {
-          if (number < 1 || number > count) continue;
-          std::string fault = kind + " " + call + " " + std::to_string(number);
-          if (kind == "slow") fault += " us=200";
-          if (kind == "late") fault += " us=3000";
-          trials.push_back({r, fault, call});
-        }
-    }
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"digits", "--steps", "8", "--batch", "32", "--quiet", "--checkpoint", (prepared / "state").string(),
+            "--checkpoint-every", "4", "--keep", "0", "--save", (prepared / "net.safetensors").string()},
+           {"gpt", "--data", corpus, "--context", "16", "--steps", "2", "--batch", "2", "--quiet", "--save",
+            (prepared / "gpt.safetensors").string()}}) {
+    std::vector<std::string> all{built_program("samebytes"), "train"};
+    all.insert(all.end(), words.begin(), words.end());
+    if (const Outcome outcome = run_program(all); outcome.status != 0) return "cannot prepare:\n" + outcome.output;
   }
-  std::vector<Trial> chosen;
-  for (const Trial& trial : trials)
-    if (std::hash<std::string>{}(trial.fault + runs[trial.run].name) % parts == part) chosen.push_back(trial);
-  Table table;
-  std::mutex mutex;
-  std::atomic<std::size_t> next{0};
-  const auto work_off = [&] {
-    for (std::size_t i = next++; i < chosen.size(); i = next++) {
-      const Trial& trial = chosen[i];
-      const Run& run = runs[trial.run];
-      const fs::path folder = work / ("trial" + std::to_string(i)), seen = work / ("seen" + std::to_string(i));
-      const Outcome outcome =
-          start(run, folder, prepared, {{"SAMEBYTES_FAULTS", trial.fault}, {"SAMEBYTES_FAULTS_SEEN", seen.string()}});
-      const std::string verdict =
-          fs::exists(seen)
-              ? verdict_of(run, trial, outcome, result_of(run, folder, outcome.output), references[trial.run].result)
-              : "unmet";
-      std::error_code ignored;
-      fs::remove_all(folder, ignored);
-      fs::remove(seen, ignored);
-      const std::lock_guard lock(mutex);
-      ++table.rows[trial.call][verdict];
-      if (verdict != "bad") continue;
-      std::cout << "bad: " << run.name << ", " << trial.fault << ": status " << outcome.status << "\n"
-                << outcome.output.substr(outcome.output.size() > 600 ? outcome.output.size() - 600 : 0) << std::endl;
-      table.bad.push_back(trial.fault);
-    }
+  fs::remove(prepared / "state" / "checkpoint-000000008.safetensors");  // as if the run had ended in its middle
+  return "";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = options_of(argc, argv);
+  const fs::path work = samebytes::testing::temporary_path("faults"), prepared = work / "prepared";
+  fs::create_directories(prepared);
+  const auto fail = [&](const std::string& why) {
+    std::cerr << "try_faults: " << why << "\n";
+    fs::remove_all(work);
+    return 1;
   };
-  std::vector<std::thread> workers;
-  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) workers.emplace_back(work_off);
-  for (std::thread& worker : workers) worker.join();
+  if (const std::string why = prepare(prepared); !why.empty()) return fail(why);
+  device_name = first_device();
+  Results results(options.results);
+  std::mutex mutex;  // of the results and of the output
+  int tried = 0;
+  std::vector<Run> runs = all_runs(prepared);
+  std::sort(runs.begin(), runs.end(), [&](const Run& a, const Run& b) {
+    return std::hash<std::string>{}(a.name + options.seed) < std::hash<std::string>{}(b.name + options.seed);
+  });
+  const auto is_over = [&] { return std::chrono::steady_clock::now() >= options.end; };
+  for (const Run& run : runs) {
+    const std::string whole_key = "whole " + run.name + " " + options.call + " " + std::to_string(options.part) + "/" +
+                                  std::to_string(options.parts);
+    if ((!options.run.empty() && run.name != options.run) || results.has(whole_key)) continue;
+    if (is_over()) break;
+    const fs::path reference = work / "reference", counts = work / "counts";
+    start(run, work / "warm", prepared, {});  // builds kernels, measures contexts
+    const Outcome whole = start(run, reference, prepared, {{"SAMEBYTES_FAULTS_COUNT", counts.string()}});
+    if (whole.status != 0) return fail(run.name + " fails without a fault:\n" + whole.output);
+    const std::string expected = result_of(run, reference, whole.output);
+    const std::vector<Trial> trials = trials_of(run, read_counts(counts), options);
+    std::atomic<std::size_t> next{0};
+    const auto work_off = [&] {
+      for (std::size_t i = next++; i < trials.size() && !is_over(); i = next++) {
+        const Trial& trial = trials[i];
+        {
+          const std::lock_guard lock(mutex);
+          if (results.has(trial.key)) continue;
+        }
+        const fs::path folder = work / ("trial" + std::to_string(i)), seen = work / ("seen" + std::to_string(i));
+        const Outcome outcome =
+            start(run, folder, prepared, {{"SAMEBYTES_FAULTS", trial.fault}, {"SAMEBYTES_FAULTS_SEEN", seen.string()}});
+        const std::string verdict =
+            fs::exists(seen) ? verdict_of(run, trial, outcome, result_of(run, folder, outcome.output), expected)
+                             : "unmet";
+        std::error_code ignored;
+        fs::remove_all(folder, ignored);
+        fs::remove(seen, ignored);
+        const std::lock_guard lock(mutex);
+        ++tried;
+        if (verdict == "bad")
+          std::cout << "bad: " << trial.key << " (" << trial.fault << "): status " << outcome.status << "\n"
+                    << outcome.output.substr(outcome.output.size() > 600 ? outcome.output.size() - 600 : 0)
+                    << std::endl;
+        results.add(verdict, trial.call, trial.key);
+      }
+    };
+    std::vector<std::thread> workers;
+    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) workers.emplace_back(work_off);
+    for (std::thread& worker : workers) worker.join();
+    std::error_code ignored;
+    for (const char* name : {"warm", "reference", "counts"}) fs::remove_all(work / name, ignored);
+    if (!is_over()) results.add("whole", "", whole_key);
+  }
   std::error_code ignored;
   fs::remove_all(work, ignored);
-  const std::string text = to_markdown(table);
-  if (!table_file.empty()) std::ofstream(table_file) << text;
-  if (!page.empty()) write_page(page, text);
-  std::cout << text << chosen.size() << " faults, " << table.bad.size() << " bad\n";
-  return table.bad.empty() ? 0 : 1;
+  int bad = 0;
+  Rows rows = results.rows();
+  for (auto& [call, verdicts] : rows) bad += verdicts["bad"];
+  const std::string text = to_markdown(rows);
+  if (!options.page.empty()) write_page(options.page, text);
+  std::cout << text << tried << " faults, " << bad << " bad\n";
+  return bad == 0 ? 0 : 1;
 }

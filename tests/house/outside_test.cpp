@@ -74,6 +74,8 @@ TEST_F(Oclgrind, reports_a_planted_unset_value) {
 
 TEST_F(Oclgrind, says_nothing_about_a_clean_op) { EXPECT_EQ(report_on("clean"), ""); }
 
+TEST_F(Oclgrind, says_nothing_about_plans_that_are_replayed) { EXPECT_EQ(report_on("plan"), ""); }
+
 TEST(GuardBytes, tell_a_planted_overrun_from_a_clean_op) {
   const auto outcome_of = [](const std::string& op) {
     return run_program({built_program("planted_kernel"), op}, {{"SAMEBYTES_ALLOCATOR", "exact"}});

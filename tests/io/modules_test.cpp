@@ -207,6 +207,23 @@ TEST_P(ModuleFileTest, names_are_cut_renamed_and_skipped_and_what_does_not_fit_i
   EXPECT_THROW(load(path, net, {.rename = {{".*", "a"}}}), ArgumentError);
 }
 
+// The standard library's regular expressions call themselves once for a character.
+TEST_P(ModuleFileTest, patterns_meet_a_name_of_a_million_characters) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x.safetensors", name(1'000'000, 'a');
+  nn::Sequential net(nn::Linear({.in = 2, .out = 1}));
+  const std::vector<float> ones(2, 1.0f);
+  save_tensors(path, std::vector<TensorView>{{"0.weight", f32, {1, 2}, std::as_bytes(std::span(ones))},
+                                             {name, f32, {2}, std::as_bytes(std::span(ones))}});
+  EXPECT_EQ(load(path, net, {.strict = false}).unexpected, std::vector<std::string>{name});
+  for (const LoadOptions& options :
+       {LoadOptions{.strict = false, .skip = {"(a|b)*c"}}, LoadOptions{.strict = false, .rename = {{".*c", "c"}}}}) {
+    const std::string message = message_of([&] { load(path, net, options); });
+    EXPECT_NE(message.find("found 1000000 bytes that begin 'aaaa"), std::string::npos) << message.substr(0, 300);
+    EXPECT_LT(message.size(), 500u);
+  }
+}
+
 TEST_P(ModuleFileTest, published_transformers_load_with_their_prefix_and_a_tied_head) {
   class Tiny final : public nn::Module {
    public:

@@ -4,11 +4,14 @@
 //   planted_kernel race      all work-items write the same element without an order
 //   planted_kernel unset     a work-item reads local memory that nobody wrote
 //   planted_kernel clean     the same op without a mistake
+// and, without any:
+//   planted_kernel plan      steps of a small training, whose plans are made once and replayed (exit 4: they are not)
 // SAMEBYTES_ALLOCATOR=exact gives each array a buffer of its exact size. Exit 3: guard bytes were overwritten.
 #include <array>
 #include <cstdio>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "graph/context.h"
 #include "graph/node.h"
@@ -30,14 +33,30 @@ const std::map<std::string, std::string>& sources() {
   return all;
 }
 
+namespace sb = samebytes;
+
+int replay_plans() {
+  const sb::Engine engine;
+  sb::nn::Linear first({.in = 5, .out = 7}), second({.in = 7, .out = 3});
+  std::vector<sb::Array> parameters = first.parameters();
+  for (const sb::Array& each : second.parameters()) parameters.push_back(each);
+  sb::optim::Adam adam(parameters, {.rate = 1e-2});
+  for (int step = 0; step < 4; ++step) {
+    const sb::Array y = second(sb::relu(first(sb::uniform({4, 5}))));
+    adam.step(sb::gradients(sb::mse_loss(y, sb::uniform({4, 3})), adam.parameters()));
+  }
+  parameters.front().wait();
+  return engine.plans().plans_replayed >= 2 ? 0 : 4;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && argv[1] == std::string("plan")) return replay_plans();
   if (argc != 2 || !sources().contains(argv[1])) {
-    std::fprintf(stderr, "usage: planted_kernel overrun|race|unset|clean\n");
+    std::fprintf(stderr, "usage: planted_kernel overrun|race|unset|clean|plan\n");
     return 2;
   }
-  namespace sb = samebytes;
   constexpr int kItems = 64;
   sb::Engine engine;
   const sb::Array src = sb::array(std::array<float, kItems>{}, {kItems});

@@ -7,6 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
+#include <thread>
+
 #include "support/files.h"
 
 namespace samebytes::detail {
@@ -35,10 +39,14 @@ class KernelCacheTest : public ::testing::Test {
   const std::string kernel_ = program_ + "/gemm/1-1-1/gemm.so";
   const Key128 key_ = program_key("text", "options", "device", "driver");
 
-  // What the driver does where its folder has nothing: compiles, and touches the folder.
-  void build_by_driver() {
+  // What the driver does where its folder has nothing: compiles, renames into place, and touches the folder.
+  void build_by_driver(const std::string& bitcode = "bitcode", std::chrono::milliseconds compiling = {}) {
     fs::create_directories(fs::path(kernel_).parent_path());
-    if (!fs::exists(program_ + "/program.bc")) put(program_ + "/program.bc", "bitcode");
+    if (!fs::exists(program_ + "/program.bc")) {
+      std::this_thread::sleep_for(compiling);
+      put(program_ + "/" + bitcode, bitcode);
+      fs::rename(program_ + "/" + bitcode, program_ + "/program.bc");
+    }
     put(program_ + "/last_accessed", "");
   }
   void launch_by_driver() {
@@ -48,9 +56,13 @@ class KernelCacheTest : public ::testing::Test {
   // One engine's life with this program; returns what was found wrong.
   std::string run() {
     KernelCache cache(folder_.string());
-    std::string wrong = cache.check(key_);
-    build_by_driver();
-    cache.note_built(key_);
+    std::string wrong;
+    {
+      KernelCache::Checked checked = cache.check(key_);
+      wrong = checked.wrong;
+      build_by_driver();
+      cache.note_built(key_);
+    }
     cache.note_use(key_, "gemm");
     launch_by_driver();
     return wrong;
@@ -61,7 +73,7 @@ class KernelCacheTest : public ::testing::Test {
     const pid_t child = fork();
     if (child == 0) {
       KernelCache cache(folder_.string());
-      const std::string wrong = cache.check(key_);
+      const std::string wrong = cache.check(key_).wrong;
       build_by_driver();
       cache.note_built(key_);
       cache.note_use(key_, "gemm");
@@ -145,6 +157,69 @@ TEST_F(KernelCacheTest, nothing_is_removed_while_another_process_tries_kernels) 
   close(ready[0]);
 }
 
+// The driver's bitcode is another one in each process. One that began to compile before another was done would replace
+// what that one has noted, and the next process would remove a program that others use.
+TEST_F(KernelCacheTest, processes_that_build_at_once_leave_the_bytes_that_were_noted) {
+  const auto build = [&](const std::string& bitcode, int milliseconds, bool is_killed) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    KernelCache cache(folder_.string());
+    {
+      const KernelCache::Checked checked = cache.check(key_);
+      build_by_driver(bitcode, std::chrono::milliseconds(milliseconds));
+      cache.note_built(key_);
+    }
+    cache.note_use(key_, "gemm");
+    launch_by_driver();
+    if (is_killed) raise(SIGKILL);
+    cache.settle();
+    _exit(0);
+  };
+  const pid_t fast = build("fast", 50, false), slow = build("slow", 250, true);
+  int status = 0;
+  waitpid(fast, &status, 0);
+  EXPECT_EQ(status, 0);
+  waitpid(slow, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(run_apart(), "");
+}
+
+TEST_F(KernelCacheTest, a_process_that_was_killed_in_its_turn_keeps_nobody_waiting) {
+  const pid_t killed = fork();
+  if (killed == 0) {
+    KernelCache cache(folder_.string());
+    const KernelCache::Checked checked = cache.check(key_);
+    raise(SIGKILL);
+  }
+  int status = 0;
+  waitpid(killed, &status, 0);
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(run_apart(), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+}
+
+TEST_F(KernelCacheTest, what_the_driver_makes_again_is_not_held_against_former_checksums) {
+  EXPECT_EQ(run_apart(), "");
+  fs::remove_all(program_);
+  const pid_t child = fork();
+  if (child == 0) {
+    KernelCache cache(folder_.string());
+    {
+      const KernelCache::Checked checked = cache.check(key_);
+      build_by_driver("other");
+      cache.note_built(key_);
+    }
+    cache.note_use(key_, "gemm");
+    launch_by_driver();
+    cache.settle();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(run_apart(), "");
+  EXPECT_EQ(get(program_ + "/program.bc"), "other");
+}
+
 TEST_F(KernelCacheTest, damaged_checksums_are_made_again_and_damaged_markers_remove_nothing) {
   run_apart();
   for (const auto& entry : fs::directory_iterator(folder_ / "samebytes"))
@@ -161,7 +236,7 @@ TEST_F(KernelCacheTest, damaged_checksums_are_made_again_and_damaged_markers_rem
 TEST_F(KernelCacheTest, a_folder_that_cannot_be_written_is_left_alone) {
   KernelCache missing(folder_ / "missing"), none("");
   for (KernelCache* cache : {&missing, &none}) {
-    EXPECT_EQ(cache->check(key_), "");
+    EXPECT_EQ(cache->check(key_).wrong, "");
     cache->note_built(key_);
     cache->note_use(key_, "gemm");
     EXPECT_FALSE(cache->is_unsettled());
