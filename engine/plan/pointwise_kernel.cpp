@@ -352,8 +352,8 @@ class Writer {
     const bool compute_real = computes_real(member);
     const Expression* const formula = member.op->traits().updates_cell ? nullptr : &expression_of(*member.op);
     const bool is_truth = formula != nullptr && formula->is_call("SB_TRUTH");
-    std::string expression = formula != nullptr ? printed(*formula, member)
-                                                : operand(member, 1, compute_real);  // the value itself
+    std::string expression =
+        formula != nullptr ? printed(*formula, member) : operand(member, 1, compute_real);  // the value itself
     if (member.dtype == Dtype::bool_ && compute_real && is_truth) {
       expression = "SB_TRUTH_OF_REALS(" + printed(formula->parts[0], member) + ")";
     } else if (member.dtype == Dtype::bool_ && compute_real) {
