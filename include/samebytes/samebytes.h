@@ -29,6 +29,7 @@
 #include "samebytes/memory_diff.h"
 #include "samebytes/memory_snapshot.h"
 #include "samebytes/models.h"
+#include "samebytes/models/lora.h"
 #include "samebytes/models/pretrained.h"
 #include "samebytes/nn.h"
 #include "samebytes/number.h"
