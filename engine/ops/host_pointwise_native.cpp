@@ -50,9 +50,11 @@ float turned(float x, int quarters) {
 template <class R>
 bool have_near_quotients(const R* a, const R* b, std::int64_t n) {
   int far = 0;
-  for (std::int64_t l = 0; l < n; ++l)
-    far |= !(std::fabs(a[l]) < std::fabs(b[l]) * static_cast<R>(4194304)) | !(std::fabs(b[l]) <= static_cast<R>(1e38)) |
-           !(std::fabs(b[l]) >= static_cast<R>(1e-30));
+  for (std::int64_t l = 0; l < n; ++l) {
+    const R by = std::fabs(b[l]);
+    far |= static_cast<int>(!(std::fabs(a[l]) < by * static_cast<R>(4194304)));
+    far |= static_cast<int>(!(by <= static_cast<R>(1e38))) | static_cast<int>(!(by >= static_cast<R>(1e-30)));
+  }
   return far == 0;
 }
 template <class R>
@@ -275,8 +277,10 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
         SAMEBYTES_EACH(r, a[l] >= b[l] ? c[l] : d[l])
       case Code::select: SAMEBYTES_EACH(r, ia[l] != 0 ? b[l] : c[l])
       case Code::select_i: SAMEBYTES_EACH(i, ia[l] != 0 ? ib[l] : ic[l])
-      case Code::maximum: SAMEBYTES_EACH(r, ((a[l] >= b[l]) | (a[l] != a[l])) != 0 ? a[l] : b[l])
-      case Code::minimum: SAMEBYTES_EACH(r, ((a[l] <= b[l]) | (a[l] != a[l])) != 0 ? a[l] : b[l])
+      case Code::maximum:
+        SAMEBYTES_EACH(r, (static_cast<int>(a[l] >= b[l]) | static_cast<int>(a[l] != a[l])) != 0 ? a[l] : b[l])
+      case Code::minimum:
+        SAMEBYTES_EACH(r, (static_cast<int>(a[l] <= b[l]) | static_cast<int>(a[l] != a[l])) != 0 ? a[l] : b[l])
       case Code::clamp: SAMEBYTES_EACH(r, a[l] < limit ? limit : (a[l] > high ? high : a[l]))
       case Code::sign: SAMEBYTES_EACH(r, static_cast<R>(static_cast<int>(a[l] > 0) - static_cast<int>(a[l] < 0)))
       case Code::to_real: SAMEBYTES_EACH(r, static_cast<R>(ia[l]))
