@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """LoRA on Hugging Face folders of every family with linear layers in its attention, against PEFT.
 
-ViT, DeiT and ResNet are left out: newer versions of transformers give their layers other names than their files.
+ResNet has no attention; ViT and DeiT are left out because newer versions of transformers give their layers other names
+than their files.
 For each family: a tiny random model and PEFT's adapters beside it are saved; build/check_lora reads both and trains
 them, as PEFT does here, and the two are compared: gradients of the adapters, the losses of 20 steps, and what PEFT and
 transformers compute from the adapters and the merged model that were written. Prints the table of
@@ -9,13 +10,8 @@ docs/language_models.md; --write puts it there. Needs torch, transformers, peft 
 
     SAMEBYTES_PEERS=DIR benchmarks/lora_families.py [--only llama] [--keep DIR] [--write]
 """
-import argparse
-import os
-import pathlib
-import re
 import subprocess
 import sys
-import tempfile
 
 import pretrained_families as base
 
@@ -118,38 +114,11 @@ def table(rows):
     return "\n".join(lines)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="families whose name contains this")
-    parser.add_argument("--keep", help="keeps the folders here")
-    parser.add_argument("--write", action="store_true", help="writes the table into docs/language_models.md")
-    options = parser.parse_args()
-    program = str(pathlib.Path(os.environ.get("SAMEBYTES_BUILD", base.TOP / "build")) / "check_lora")
-    rows, failed = {}, False
-    with tempfile.TemporaryDirectory() as scratch:
-        for name in base.families():
-            if options.only not in name or name.startswith(LEFT_OUT):
-                continue
-            folder = pathlib.Path(options.keep or scratch) / re.sub("[^a-z0-9]+", "_", name)
-            folder.mkdir(parents=True, exist_ok=True)
-            try:
-                rows[name] = row = compare(name, str(folder), program)
-                good = (row["gradients"] < 1e-4 and row["losses"] < 1e-3 and row["adapters"] < 1e-4
-                        and row["merged"] < 1e-4)
-                failed |= not good
-                print(name, row, "" if good else "<-- off", file=sys.stderr, flush=True)
-            except Exception as error:  # a family that fails is reported, the others still run
-                failed = True
-                print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-    print(table(rows))
-    if options.write and not options.only:
-        begin, end = "<!-- lora families -->\n", "<!-- end of lora families -->"
-        text = base.PAGE.read_text()
-        head, rest = text.split(begin)
-        base.PAGE.write_text(head + begin + "\n" + table(rows) + "\n\n" + end + rest.split(end)[1])
-    return int(failed)
+def is_good(row):
+    return row["gradients"] < 1e-4 and row["losses"] < 1e-3 and row["adapters"] < 1e-4 and row["merged"] < 1e-4
 
 
 if __name__ == "__main__":
     base.use_peers()
-    sys.exit(main())
+    sys.exit(base.run(__doc__, "lora families", lambda name, folder: compare(name, folder, base.program("check_lora")),
+                      table, is_good, LEFT_OUT))

@@ -272,39 +272,46 @@ def table(rows):
     return "\n".join(lines)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(description, marker, check, table, is_good, left_out=()):
+    """What each family's script does: a row a family by check(name, folder), the table, and its place in the page."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="families whose name contains this")
     parser.add_argument("--keep", help="keeps the folders here")
     parser.add_argument("--write", action="store_true", help="writes the table into docs/language_models.md")
     options = parser.parse_args()
-    program = str(pathlib.Path(os.environ.get("SAMEBYTES_BUILD", TOP / "build")) / "check_pretrained")
     rows, failed = {}, False
     with tempfile.TemporaryDirectory() as scratch:
         for name in families():
-            if options.only not in name:
+            if options.only not in name or name.startswith(tuple(left_out)):
                 continue
             folder = pathlib.Path(options.keep or scratch) / re.sub("[^a-z0-9]+", "_", name)
             folder.mkdir(parents=True, exist_ok=True)
             try:
-                rows[name] = compare(name, str(folder), program)
-                row = rows[name]
-                good = (row["outputs"] < 1e-4 and row["gradients"] < 1e-4 and row["text"] != "differs"
-                        and row["saved"] == "same bytes")
+                rows[name] = check(name, str(folder))
+                good = is_good(rows[name])
                 failed |= not good
-                print(name, row, "" if good else "<-- off", file=sys.stderr, flush=True)
+                print(name, rows[name], "" if good else "<-- off", file=sys.stderr, flush=True)
             except Exception as error:  # a family that fails is reported, the others still run
                 failed = True
                 print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     print(table(rows))
     if options.write and not options.only:
-        begin, end = "<!-- families -->\n", "<!-- end of families -->"
-        text = PAGE.read_text()
-        head, rest = text.split(begin)
+        begin, end = f"<!-- {marker} -->\n", f"<!-- end of {marker} -->"
+        head, rest = PAGE.read_text().split(begin)
         PAGE.write_text(head + begin + "\n" + table(rows) + "\n\n" + end + rest.split(end)[1])
     return int(failed)
 
 
+def program(name):
+    return str(pathlib.Path(os.environ.get("SAMEBYTES_BUILD", TOP / "build")) / name)
+
+
+def is_good(row):
+    return (row["outputs"] < 1e-4 and row["gradients"] < 1e-4 and row["text"] != "differs"
+            and row["saved"] == "same bytes")
+
+
 if __name__ == "__main__":
     use_peers()
-    sys.exit(main())
+    sys.exit(run(__doc__, "families", lambda name, folder: compare(name, folder, program("check_pretrained")), table,
+                 is_good))

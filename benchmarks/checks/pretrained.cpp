@@ -11,38 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "samebytes/models/pretrained.h"
+#include "checks/tensors.h"
 #include "samebytes/samebytes.h"
 
 namespace sb = samebytes;
+using checks::input_of;
+using checks::Results;
 
 namespace {
-
-sb::Array input_of(const sb::io::TensorFile& file, const std::string& name) {
-  const std::optional<std::size_t> index = file.find(name);
-  if (!index) return {};
-  const sb::HostArray values = file.read(*index);
-  return values.dtype == sb::i32 ? sb::array(values.as<std::int32_t>(), values.shape)
-                                 : sb::array(values.as<float>(), values.shape);
-}
-
-class Results {
- public:
-  void add(const std::string& name, const sb::Array& values) {
-    names_.push_back(name);
-    arrays_.emplace_back(values.shape(), values.to_vector<float>());
-  }
-  void write(const std::string& path, const sb::io::Metadata& metadata) const {
-    std::vector<sb::io::TensorView> views;
-    for (std::size_t i = 0; i < names_.size(); ++i)
-      views.push_back({names_[i], sb::f32, arrays_[i].shape, arrays_[i].bytes});
-    sb::io::save_tensors(path, views, metadata);
-  }
-
- private:
-  std::vector<std::string> names_;
-  std::vector<sb::HostArray> arrays_;
-};
 
 void run(const std::string& folder, const std::string& inputs, const std::string& out, const std::string& saved) {
   sb::Engine engine;

@@ -1,4 +1,4 @@
-// Ids of texts for benchmarks/tokenizers.py: check_tokenize TOKENIZER TEXTS IDS [RUNS]. TEXTS has texts with a zero
+// Ids of texts for benchmarks/tokenizer_ids.py: check_tokenize TOKENIZER TEXTS IDS [RUNS]. TEXTS has texts with a zero
 // byte behind each; IDS gets, for each of them, the number of its ids and the ids, all i32. Prints the seconds of the
 // fastest run, with one thread and without reading and writing.
 #include <fmt/format.h>

@@ -5,7 +5,7 @@ Makes 10 MB of mixed text (several scripts, emoji, code, blanks, broken UTF-8) f
 write a tokenizer.json of each kind on half of it, and compares all ids of build/check_tokenize with those of the package.
 Prints the table of docs/language_models.md; --write puts it there. Needs tokenizers.
 
-    SAMEBYTES_PEERS=DIR benchmarks/tokenizers.py [--only gpt2] [--keep DIR] [--megabytes 10] [--runs 2] [--write]
+    SAMEBYTES_PEERS=DIR benchmarks/tokenizer_ids.py [--only gpt2] [--keep DIR] [--megabytes 10] [--runs 2] [--write]
 """
 import argparse
 import json
@@ -19,7 +19,6 @@ import tempfile
 import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:] = [path for path in sys.path if pathlib.Path(path or ".").resolve() != TOP / "benchmarks"]  # this is not it
 PAGE = TOP / "docs" / "language_models.md"
 PROGRAM = TOP / "build" / "check_tokenize"
 BYTES_OF_TEXT = 4000  # a text of the corpus, about
