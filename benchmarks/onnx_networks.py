@@ -3,6 +3,7 @@
 
     onnx_networks.py [--only NAME,...] [--exporters script,dynamo] [--double] [--keep DIR] [--rows FILE.json]
                      [--page docs/onnx.md]
+    onnx_networks.py --layout [--page docs/onnx.md]     what only changes a layout in one pass of three networks
 
 benchmarks/onnx_networks.sh makes an environment with what it needs (torch, torchvision, transformers, onnx, onnxscript
 and onnxruntime) and runs it there. It also needs a build with onnx_network_runner ($SAMEBYTES_BUILD, else build). Prints a table of Markdown; --page writes it between the page's markers.
@@ -38,6 +39,8 @@ from onnx_zoo import NETWORKS
 
 OUTPUT_LIMIT, GRADIENT_LIMIT, DOUBLE_LIMIT = 1e-4, 1e-3, 1e-8
 MARKERS = ("<!-- networks -->", "<!-- end of networks -->")
+LAYOUT_MARKERS = ("<!-- layout -->", "<!-- end of layout -->")
+LAYOUT_NETWORKS, MOST_RELAYOUTS = ("resnet18", "mobilenet_v2", "yolo"), 3
 
 
 def export(net, inputs, path, exporter):
@@ -222,6 +225,24 @@ def round_trip(path, net, names, inputs):
     return max(difference(got, y.numpy()) for got, y in zip(session.run(None, given), want))
 
 
+def layouts(command, exporters, folder):
+    """A table of what `samebytes run --explain` counts, and whether all of it is within the limit."""
+    lines, is_within = ["| network | exporter | launches | relayouts |", "|---|---|---|---|"], True
+    for name in LAYOUT_NETWORKS:
+        torch.manual_seed(0)
+        net, make = NETWORKS[name]()
+        for exporter in exporters:
+            path = folder / f"{name}_{exporter}.onnx"
+            export(net, make(1), path, exporter)
+            words = [command, "run", str(path), "--random", "--explain", "plan"]
+            told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+            launches, relayouts = (int(re.search(form, told).group(1)) for form in (r"plan of (\d+)", r"relayouts: (\d+)"))
+            is_within = is_within and relayouts <= MOST_RELAYOUTS
+            lines.append(f"| {name} | {exporter} | {launches} | {relayouts} |")
+            print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join(lines), is_within
+
+
 def is_good(row):
     output, gradient = (DOUBLE_LIMIT, DOUBLE_LIMIT) if row.get("is_double") else (OUTPUT_LIMIT, GRADIENT_LIMIT)
     return ("note" not in row and row.get("outputs", 1) <= output and row.get("gradients", 1) <= gradient
@@ -251,9 +272,18 @@ def main():
     parser.add_argument("--double", action="store_true", help="all values in double")
     parser.add_argument("--keep", help="a folder for the files, which stay there")
     parser.add_argument("--rows", type=pathlib.Path, help="a file that keeps the rows; those that it has are not run again")
+    parser.add_argument("--layout", action="store_true", help="count what only changes a layout, and nothing else")
     parser.add_argument("--page", type=pathlib.Path, help="the page that gets the table")
     given = parser.parse_args()
-    runner = os.path.join(os.environ.get("SAMEBYTES_BUILD", TOP / "build"), "onnx_network_runner")
+    build = pathlib.Path(os.environ.get("SAMEBYTES_BUILD", TOP / "build"))
+    if given.layout:
+        with tempfile.TemporaryDirectory() as folder:
+            text, is_within = layouts(str(build / "samebytes"), given.exporters.split(","), pathlib.Path(folder))
+        print(text)
+        if given.page:
+            write_between(given.page, LAYOUT_MARKERS, text)
+        return 0 if is_within else 1
+    runner = str(build / "onnx_network_runner")
     rows = {}
     if given.rows and given.rows.exists():
         rows = {tuple(key.split()): row for key, row in json.loads(given.rows.read_text()).items()}

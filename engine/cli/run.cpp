@@ -93,8 +93,9 @@ int run_run(const Options& options) {
   const NoGrad no_grad;
   std::vector<double> seconds;
   std::map<std::string, onnx::Value> outputs;
-  // The first run also sets the parameters up; what --explain shows is the plan of a later one.
-  const std::int64_t repeats = std::max<std::int64_t>(asked.repeat, options.devices.explain ? 1 : 0);
+  // The first run also sets the parameters up, the second one makes the plan of those that follow; --explain shows what
+  // was run again.
+  const std::int64_t repeats = std::max<std::int64_t>(asked.repeat, options.devices.explain ? 2 : 0);
   for (std::int64_t i = 0; i <= repeats && (i == 0 || !is_interrupted()); ++i) {
     const auto start = std::chrono::steady_clock::now();
     outputs = model.run(inputs);
