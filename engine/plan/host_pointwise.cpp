@@ -1,4 +1,5 @@
-// Over 400 lines because one class compiles: expressions, and the patterns that become one instruction, share its program.
+// Over 400 lines because one class compiles: expressions, and the patterns that become one instruction, share its
+// program.
 #include "plan/host_pointwise.h"
 
 #include <algorithm>
