@@ -84,9 +84,10 @@ Tensor tensor_of(const ::onnx::TensorProto& proto) {
     tensor.bytes.assign(first, first + proto.raw_data().size());
     return tensor;
   }
-  const auto values =
-      static_cast<std::size_t>(proto.float_data_size() + proto.int32_data_size() + proto.int64_data_size() +
-                               proto.double_data_size() + proto.uint64_data_size());
+  std::size_t values = 0;
+  for (const int count : {proto.float_data_size(), proto.int32_data_size(), proto.int64_data_size(),
+                          proto.double_data_size(), proto.uint64_data_size()})
+    values += static_cast<std::size_t>(count);
   if (values != n)
     throw ArgumentError("onnx: tensor '" + printable(proto.name()) + "' has " + std::to_string(values) +
                         " values, its sizes want " + std::to_string(n));

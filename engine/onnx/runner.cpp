@@ -257,7 +257,7 @@ Outputs Runner::scanned(const Call& call, const Scope& scope, const Outputs& in)
              of_body = std::size_t(body->second->g().output_size());
   if (of_body < first) call.refuse("its body has fewer outputs than states");
   const auto list = [&](const char* key, std::size_t size) {
-    const auto values = call.integers(key, Sizes(size, 0));
+    auto values = call.integers(key, Sizes(size, 0));
     if (values.size() != size) call.refuse(std::string(key) + " has " + std::to_string(values.size()) + " values");
     return values;
   };

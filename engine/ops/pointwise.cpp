@@ -397,7 +397,7 @@ Array fmod(const Input& a, const Input& b) {
                   : detail::binary(detail::kFmod, SAMEBYTES_ROW(kFmod), a, b);
 }
 Array remainder(const Input& a, const Input& b) {
-  const Array rest = fmod(a, b);
+  Array rest = fmod(a, b);
   if (rest.dtype() == u8 || rest.dtype() == bool_) return rest;
   const Array is_other_side = not_equal(less(rest, 0), less(b, 0));
   return where(minimum(not_equal(rest, 0), is_other_side), rest + b, rest);

@@ -25,8 +25,9 @@ bool find_out(const cl::Device& device) {
   const cl::Context context(device);
   const cl::CommandQueue queue = make_queue(context, device, 0, device.getInfo<CL_DEVICE_NAME>());
   Seen seen;
-  Seen* argument = &seen;  // the driver copies it
-  const cl_int status = clEnqueueNativeKernel(queue.get(), note_thread, &argument, sizeof argument, 0, nullptr, nullptr,
+  Seen* argument = &seen;
+  constexpr std::size_t kPointerBytes = sizeof(void*);  // the driver copies the pointer
+  const cl_int status = clEnqueueNativeKernel(queue.get(), note_thread, &argument, kPointerBytes, 0, nullptr, nullptr,
                                               0, nullptr, nullptr);
   if (status != CL_SUCCESS) return false;
   queue.flush();

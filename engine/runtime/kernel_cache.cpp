@@ -158,7 +158,7 @@ std::int64_t now() {
 }  // namespace
 
 std::string kernel_cache_folder() {
-  if (const std::string folder = environment("POCL_CACHE_DIR"); !folder.empty()) return folder;
+  if (std::string folder = environment("POCL_CACHE_DIR"); !folder.empty()) return folder;
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) return cache + "/pocl/kcache";
   if (const std::string home = environment("HOME"); !home.empty()) return home + "/.cache/pocl/kcache";
   return "/tmp/pocl/kcache";

@@ -30,11 +30,12 @@ class Regex {
     std::optional<Match> next();
 
    private:
-    const Regex& regex_;
+    // Unused in a build without text, where the constructor throws.
+    [[maybe_unused]] const Regex& regex_;
     std::string_view text_;
-    void* data_;
-    std::size_t place_ = 0;
-    bool is_empty_allowed_ = true;
+    [[maybe_unused]] void* data_;
+    [[maybe_unused]] std::size_t place_ = 0;
+    [[maybe_unused]] bool is_empty_allowed_ = true;
   };
 
  private:

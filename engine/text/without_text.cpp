@@ -26,7 +26,7 @@ bool is_grapheme_end(char32_t, char32_t, std::int32_t&) { refuse(); }
 struct Regex::Code {};
 Regex::Regex(const std::string&) { refuse(); }
 Regex::Search::Search(const Regex& regex, std::string_view) : regex_(regex), data_(nullptr) { refuse(); }
-Regex::Search::~Search() = default;
+Regex::Search::~Search() { data_ = nullptr; }
 std::optional<Regex::Match> Regex::Search::next() { refuse(); }
 
 }  // namespace samebytes::detail
