@@ -16,6 +16,9 @@
 // is too unlike what one of its windows holds (winograd_holds) is computed by the definition instead, in the same
 // group.
 //
+// Channels and columns are taken in vectors. Where they are not whole vectors, the last one ends with the last channel: of
+// columns it writes some a second time, with the same values; of channels it reads some again, whose weights are 0 there.
+//
 // Over 400 lines because a tile's two ways share its source, its windows and its stores.
 // Program: convolution
 #include "shared/conv.h"
@@ -44,25 +47,35 @@
 
 #define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
 
-// G w G^T of the VW channels from k0 on and the VW columns from `column` on, to their places of u [columns/VW][4 rows
-// of positions][depth][6][VW]; the taps turned by half a turn and the channels exchanged where transposed is set.
+// The size in whole vectors, and the channel where the vector at a multiple of VW starts.
+#define WINOGRAD_WHOLE(size) (((size) + VW - 1) / VW * VW)
+static int winograd_start(const int place, const int size) { return min(place, size - VW); }
+// v without its first `repeated` lanes.
+static vreal winograd_fresh(const vreal v, const int repeated) {
+  return repeated == 0 ? v : select((vreal)(0), v, SB_LANES >= (vmask)(repeated));
+}
+
+// G w G^T of a vector of channels at place k0 and one of columns at place `column`, to u [columns/VW][4 rows of
+// positions][depth][6][VW], of whole vectors; the taps turned by half a turn and the channels exchanged where transposed
+// is set.
 static void winograd_transform(__global const stored* w, __global real* u, const int depth, const int columns,
                                const int column, const int k0, const int transposed) {
   const int c = transposed ? columns : depth, co = transposed ? depth : columns;
+  const int from_column = winograd_start(column, columns), from_k = winograd_start(k0, depth), repeated = k0 - from_k;
   real taps[9 * VW * VW] __attribute__((aligned(64)));
   for (int tap = 0; tap < 9; ++tap) {
     __global const stored* from = w + (long)(transposed ? 8 - tap : tap) * c * co;
     vreal r[VW];
     if (transposed) {
 #pragma unroll
-      for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(column + i) * co + k0);
+      for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(from_column + i) * co + from_k);
       sb_transpose(r);
     } else {
 #pragma unroll
-      for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(k0 + i) * co + column);
+      for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(from_k + i) * co + from_column);
     }
 #pragma unroll
-    for (int i = 0; i < VW; ++i) VSTORE(r[i], taps + (i * 9 + tap) * VW);
+    for (int i = 0; i < VW; ++i) VSTORE(i < repeated ? (vreal)(0) : r[i], taps + (i * 9 + tap) * VW);
   }
   for (int k = 0; k < VW; ++k) {
     vreal g[4][3];
@@ -78,7 +91,7 @@ static void winograd_transform(__global const stored* w, __global real* u, const
     }
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
-      __global real* to = u + (((long)column / VW * 4 + r) * depth + k0 + k) * (6 * VW);
+      __global real* to = u + (((long)column / VW * 4 + r) * WINOGRAD_WHOLE(depth) + k0 + k) * (6 * VW);
       const vreal a = g[r][0], b = g[r][1], e = g[r][2];
       const vreal far = FMA((vreal)(2), e, a) * (vreal)(REAL_C(1.0) / 6),
                   near = FMA((vreal)(2), a, e) * (vreal)(REAL_C(-1.0) / 3);
@@ -120,6 +133,15 @@ static winograd_squares winograd_no_squares(void) {
   return none;
 }
 
+// What the first `repeated` lanes had before.
+static void winograd_forget(winograd_squares* q, const winograd_squares* before, const int repeated) {
+  const vmask is_fresh = SB_LANES >= (vmask)(repeated);
+  q->left = select(before->left, q->left, is_fresh);
+  q->right = select(before->right, q->right, is_fresh);
+  q->upper = select(before->upper, q->upper, is_fresh);
+  q->lower = select(before->lower, q->lower, is_fresh);
+}
+
 // Whether that says that every window of the tile's first `columns` columns holds its share; 0: not, or not by these.
 static int winograd_surely_holds(const winograd_squares* q, const int columns) {
   const real left = sb_sum(q->left), right = sb_sum(q->right), all = left + right + sb_sum(q->upper + q->lower);
@@ -145,7 +167,7 @@ static __attribute__((noinline)) int winograd_holds(__global const stored* src, 
   for (int i = 0; i < 6 * lines; ++i) {
     __global const stored* at = src + t->from + (long)(i / 6 * s->in_w + i % 6) * s->depth;
     for (int k = 0; k < s->depth && winograd_is_inside(t, s, i / 6, i % 6); k += VW)
-      largest = sb_max2(largest, fabs(VLOAD(at + k)));
+      largest = sb_max2(largest, fabs(VLOAD(at + winograd_start(k, s->depth))));
   }
   const real most = sb_max(largest);
   if (most == 0) return 1;
@@ -155,7 +177,8 @@ static __attribute__((noinline)) int winograd_holds(__global const stored* src, 
     __global const stored* at = src + t->from + (long)(i / 6 * s->in_w + i % 6) * s->depth;
     vreal sum = (vreal)(0);
     for (int k = 0; k < s->depth && winograd_is_inside(t, s, i / 6, i % 6); k += VW) {
-      const vreal v = VLOAD(at + k) / (vreal)(most);
+      const int from = winograd_start(k, s->depth);
+      const vreal v = winograd_fresh(VLOAD(at + from), k - from) / (vreal)(most);
       sum = FMA(v, v, sum);
     }
     all += squares[i] = sb_sum(sum);
@@ -278,7 +301,8 @@ static __attribute__((noinline)) void winograd_direct(__global const stored* src
       place[there++] = i;
     }
     __global const stored* weights = w + (long)(transposed ? taps - 1 - tap : tap) * s->depth * o->columns;
-    for (int k0 = 0; k0 < s->depth; k0 += VW) {
+    for (int place_of_k = 0; place_of_k < s->depth; place_of_k += VW) {
+      const int k0 = winograd_start(place_of_k, s->depth);
       vreal r[VW];
       if (transposed) {
 #pragma unroll
@@ -288,7 +312,7 @@ static __attribute__((noinline)) void winograd_direct(__global const stored* src
 #pragma unroll
         for (int i = 0; i < VW; ++i) r[i] = VLOAD(weights + (long)(k0 + i) * co + column);
       }
-      for (int k = 0; k < VW; ++k) {
+      for (int k = place_of_k - k0; k < VW; ++k) {
         for (int i = 0; i < there; ++i) acc[place[i]] = FMA((vreal)(LOAD(from[i] + k0 + k)), r[k], acc[place[i]]);
       }
     }
@@ -374,8 +398,8 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
   }
 }
 
-// dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights; depth and columns are multiples of
-// VW. Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate
+// dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights; depth and columns are VW or more.
+// Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate
 // (as dst) is not above 0, 16. With 32 each group has a u of its own (u [groups][...]), which it makes of w first:
 // few weights cost less that way than a launch of their own. With 64 the taps of w are turned and its channels
 // exchanged. Tiles are counted [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a
@@ -399,15 +423,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
   real sums[WINOGRAD_MOST_TILES * 8 * VW] __attribute__((aligned(64)));
   winograd_tile tiles[WINOGRAD_MOST_TILES], apart[WINOGRAD_MOST_TILES];  // those that go by the definition
   const winograd_shape shape = {in_h, in_w, depth, 3, 3};
-  const int row_step = depth * 6 * WINOGRAD_TILES;
+  const int whole = WINOGRAD_WHOLE(depth), row_step = whole * 6 * WINOGRAD_TILES;
   if (flags & WINOGRAD_OWN) {
-    u += (long)get_group_id(0) * WINOGRAD_POSITIONS * depth * columns;
+    u += (long)get_group_id(0) * WINOGRAD_POSITIONS * whole * WINOGRAD_WHOLE(columns);
     for (int column = 0; column < columns; column += VW) {
       for (int k = 0; k < depth; k += VW)
         winograd_transform(w, u, depth, columns, column, k, (flags & WINOGRAD_TRANSPOSED) != 0);
     }
   }
-  for (int i = 0; i < block * WINOGRAD_POSITIONS * depth; i += VW) VSTORE((vreal)(0), source + i);
+  for (int i = 0; i < block * WINOGRAD_POSITIONS * whole; i += VW) VSTORE((vreal)(0), source + i);
   for (int t0 = first; t0 < last; t0 += block) {
     const int there = min(block, last - t0);
     int count = 0;
@@ -422,24 +446,29 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
       tile->columns = min(4, out_w - 4 * x);
       const int part = t / WINOGRAD_TILES;
       winograd_squares q = winograd_no_squares();
-      for (int k = 0; k < depth; k += VW)
-        winograd_input(src + k, tile, in_h, in_w, depth, row_step, WINOGRAD_TILES * VW,
+      for (int k = 0; k < depth; k += VW) {
+        const int from = winograd_start(k, depth);
+        const winograd_squares before = q;
+        winograd_input(src + from, tile, in_h, in_w, depth, row_step, WINOGRAD_TILES * VW,
                        source + part * 4 * row_step + k * (6 * WINOGRAD_TILES) + (t - part * WINOGRAD_TILES) * VW, &q);
+        if (from < k) winograd_forget(&q, &before, k - from);
+      }
       if (!winograd_surely_holds(&q, tile->columns) && !winograd_holds(src, tile, &shape)) {
         apart[count++] = *tile;
         tile->rows = 0;
       }
     }
     for (int column = 0; column < columns; column += VW) {
-      WINOGRAD_TARGET(o, column);
+      const int from = winograd_start(column, columns);
+      WINOGRAD_TARGET(o, from);
       for (int i = 0; i < 4; ++i) {
         const int r = i == 2 ? 0 : i == 3 ? 3 : i + 1;
-        __global const real* panel = u + ((long)column / VW * 4 + r) * depth * (6 * VW);
+        __global const real* panel = u + ((long)column / VW * 4 + r) * whole * (6 * VW);
         for (int t = 0; t < there; t += WINOGRAD_TILES)
-          winograd_micro(source + (t / WINOGRAD_TILES * 4 + r) * row_step, panel, depth, r, sums + t * 8 * VW,
+          winograd_micro(source + (t / WINOGRAD_TILES * 4 + r) * row_step, panel, whole, r, sums + t * 8 * VW,
                          tiles + t, there - t, &o);
       }
-      for (int i = 0; i < count; ++i) winograd_direct(src, w, apart + i, &shape, column, &o);
+      for (int i = 0; i < count; ++i) winograd_direct(src, w, apart + i, &shape, from, &o);
     }
   }
 }

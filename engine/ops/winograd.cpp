@@ -20,12 +20,15 @@ std::int64_t vector_lanes(const Launch& run, Dtype real) { return run.constant("
 std::int64_t one_lane(const Launch&, Dtype) { return 1; }
 constexpr PerPersonality<std::int64_t (*)(const Launch&, Dtype)> kLanes{vector_lanes, one_lane};
 
-bool is_possible(const Launch& run, const ConvGeometry& g, Dtype real) {
+std::int64_t in_whole_vectors(std::int64_t channels, std::int64_t lanes) { return ceil_div(channels, lanes) * lanes; }
+
+bool is_possible(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype real) {
   if (g.a.axes != 2 || g.groups() != 1 || g.kernel[1] != 3 || g.kernel[2] != 3) return false;
   for (int axis = 1; axis < 3; ++axis)
     if (g.a.stride[axis] != 1 || g.a.dilation[axis] != 1 || g.a.pad[axis] > 2) return false;
   const std::int64_t lanes = winograd_lanes(run, real), most = run.constant("winograd", "WINOGRAD_MOST_CHANNELS", real);
-  return g.c % lanes == 0 && g.k % lanes == 0 && std::max(g.c, g.k) <= most;
+  const bool is_whole = g.c % lanes == 0 && g.k % lanes == 0;
+  return std::min(g.c, g.k) >= lanes && std::max(g.c, g.k) <= most && (is_whole || pass != ConvPass::filter);
 }
 
 // How many positions' values of all channels of x and dy fit the private memory of winograd_filter_bwd.
@@ -39,11 +42,12 @@ std::int64_t tiles_of(std::int64_t n, const std::int64_t* size) {
 }
 
 // Whether the saved multiplications outweigh the transforms. Numerical gradients use the direct kernels (f64).
-bool is_worthwhile(const ConvGeometry& g, ConvPass pass) {
+bool is_worthwhile(const ConvGeometry& g, ConvPass pass, std::int64_t lanes) {
+  const std::int64_t products = in_whole_vectors(g.c, lanes) * in_whole_vectors(g.k, lanes);
   const std::int64_t* size = pass == ConvPass::input ? g.in : g.out;
   const std::int64_t tiles = tiles_of(g.n, size), pixels = g.n * size[1] * size[2];
   return tiles >= WinogradWork::least_tiles && g.c * g.k <= kMostWinogradWeights &&
-         2 * 9 * pixels >= 3 * kWinogradPositions * tiles;
+         2 * 9 * pixels * g.c * g.k >= 3 * kWinogradPositions * tiles * products;
 }
 
 // A pass over tiles: the largest block, the least number of blocks, and the flags of the kernel.
@@ -142,12 +146,13 @@ bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype 
   const bool is_line = g.a.axes == 1;
   if (run.node().context->options.check_nan) return false;
   if (is_line ? !is_winograd_1d_possible(run, g, pass, dtype)
-              : !is_possible(run, g, dtype) ||
+              : !is_possible(run, g, pass, dtype) ||
                     (pass == ConvPass::filter && !run.pick(kWinogradTiling).fits_filter(run, g, dtype)))
     return false;
   const ConvAlgorithm asked = g.a.algorithm != ConvAlgorithm::automatic ? g.a.algorithm : conv_algorithm_asked_for();
   if (asked != ConvAlgorithm::automatic) return asked == ConvAlgorithm::winograd;
-  if (real_of(dtype) != Dtype::f32 || !(is_line ? is_winograd_1d_worthwhile(g, pass) : is_worthwhile(g, pass)))
+  if (real_of(dtype) != Dtype::f32 ||
+      !(is_line ? is_winograd_1d_worthwhile(g, pass) : is_worthwhile(g, pass, winograd_lanes(run, real_of(dtype)))))
     return false;
   constexpr std::string_view names[] = {"forward", "input", "filter"};
   return run.choice("conv", names[static_cast<int>(pass)], "algorithm") == run.pick(kWinogradWord);
@@ -164,13 +169,14 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
   int flags = conv_flags(run, bias);
   const std::int64_t least = run.constant("winograd", "WINOGRAD_TILES", real),
                      most = run.constant("winograd", "WINOGRAD_MOST_TILES", real);
+  const std::int64_t whole = in_whole_vectors(depth, lanes), weights = whole * in_whole_vectors(columns, lanes);
   const std::int64_t block =
-      std::clamp(WinogradWork::block_values / (kWinogradPositions * depth) / least * least, least, most);
+      std::clamp(WinogradWork::block_values / (kWinogradPositions * whole) / least * least, least, most);
   const WinogradTiling& tiling = run.pick(kWinogradTiling);
-  const bool has_own = tiling.has_own(depth * columns);
+  const bool has_own = tiling.has_own(weights);
   if (transposed) flags |= WINOGRAD_TRANSPOSED;
   if (has_own) flags |= WINOGRAD_OWN;
-  const WinogradTiles t{tiles_of(g.n, out), block, least, columns, depth * columns, flags};
+  const WinogradTiles t{tiles_of(g.n, out), block, least, columns, weights, flags};
   const Operand transformed = run.temp((has_own ? tiling.groups(t) : 1) * kWinogradPositions * t.weights, real);
   if (!has_own)
     run.kernel("winograd_weights", dtype)

@@ -16,6 +16,8 @@ constexpr std::int64_t kInnerBlock = 4096;  // inner elements of one unit of wor
 constexpr std::int64_t kFarBlock = 32, kFarApart = 16;
 constexpr std::int64_t kUnitElements = 8192;  // short rows are combined until a unit has about this many
 constexpr std::int64_t kRepeatedMost = 1024;  // columns of an operand that a group copies, to read it at any column
+constexpr std::int64_t kRepeatedLeast = 512;  // elements that share repeated rows, where rows change with an outer axis
+constexpr std::int64_t kTurnedBlock = 1024;   // elements of one unit that goes along the last axis but one
 // Results of at least this size are stored past the caches: their lines need not be read first, and the next reader
 // would not find them in the cache anyway. Measured on 2 cores of an EPYC with 32 MiB of cache: c = a + b of 32 and 64
 // MiB gets 1.5 times faster, and b = c + 1 after it takes as long as before; at 4 MiB the latter would take 1.4 times
@@ -44,9 +46,7 @@ class Writer {
     }
     kernel_.outputs.assign(outputs_.begin(), outputs_.end());
     merge_axes(elements_ > 0 ? Shape{elements_} : members_[0]->shape);
-    repeats_ = repeats_rows();
-    geometry();
-    text();
+    write_walk();
     return std::move(kernel_);
   }
 
@@ -56,9 +56,7 @@ class Writer {
     if (dtype == Dtype::f64) kernel_.real = Dtype::f64;
     if (src) add_input(*src);
     merge_axes(shape);
-    repeats_ = repeats_rows();
-    geometry();
-    text();
+    write_walk();
     return std::move(kernel_);
   }
 
@@ -111,22 +109,52 @@ class Writer {
   bool on_cpu() const { return device_.personality() == Personality::cpu; }
   int axes() const { return static_cast<int>(kernel_.sizes.size()); }
 
-  // Whether each operand is dense [rows, inner], one repeated row [inner], or one value. A cpu kernel then treats the
-  // elements as a single row, whatever their columns are, and cycles through the repeated rows.
+  void choose_walk() {
+    repeats_ = repeats_rows();
+    turned_ = !repeats_ && is_better_turned();
+  }
+  void write_walk() {
+    choose_walk();
+    if (turned_) exchange_last_axes();
+    geometry();
+    text();
+    if (turned_) exchange_last_axes();  // others see the axes as the results have them
+  }
+  void exchange_last_axes() {
+    std::swap(kernel_.sizes[axes() - 2], kernel_.sizes[axes() - 1]);
+    for (PointwiseInput& input : kernel_.inputs) std::swap(input.strides[axes() - 2], input.strides[axes() - 1]);
+  }
+
+  // Whether each operand is dense [rows, inner], one repeated row [inner], or one value, or the same with an axis
+  // before them that changes row and value. A cpu kernel then treats the elements as a single row (one for each index
+  // of the axis before), whatever their columns are, and cycles through the repeated rows.
   bool repeats_rows() const {
-    if (!on_cpu() || axes() != 2) return false;
-    const std::int64_t inner = kernel_.sizes[1];
+    if (!on_cpu() || (axes() != 2 && axes() != 3)) return false;
+    const std::int64_t inner = kernel_.sizes.back(), rows = kernel_.sizes[axes() - 2];
+    if (axes() == 3 && inner * rows < kRepeatedLeast) return false;
     std::int64_t repeated = 0;
     for (const PointwiseInput& input : kernel_.inputs) {
+      const std::int64_t down = input.strides[axes() - 2], across = input.strides.back();
       if (is_repeated(input))
         ++repeated;
-      else if (!(input.strides[0] == inner && input.strides[1] == 1) &&
-               !(input.strides[0] == 0 && input.strides[1] == 0))
+      else if (!(down == inner && across == 1 && (axes() == 2 || input.strides[0] == inner * rows)) &&
+               !(down == 0 && across == 0))
         return false;
     }
     return repeated > 0 && (is_whole() || inner * repeated <= kRepeatedMost);
   }
-  static bool is_repeated(const PointwiseInput& input) { return input.strides[0] == 0 && input.strides[1] == 1; }
+  bool is_repeated(const PointwiseInput& input) const {
+    return input.strides[axes() - 2] == 0 && input.strides.back() == 1;
+  }
+  // Whether rows are much shorter than a vector, and an operand has neighbours down the rows: planes whose elements the
+  // result has side by side, one value for each short row. The kernel then goes down in vectors and spreads its stores.
+  bool is_better_turned() const {
+    if (!on_cpu() || axes() < 2) return false;
+    const int width = device_.vector_width(kernel_.real);
+    return kernel_.sizes.back() * 2 <= width && kernel_.sizes[axes() - 2] >= width &&
+           std::any_of(kernel_.inputs.begin(), kernel_.inputs.end(),
+                       [this](const PointwiseInput& input) { return input.strides[axes() - 2] == 1; });
+  }
   // Whether rows of `inner` elements consist of whole vectors.
   bool is_whole() const { return kernel_.sizes.back() % device_.vector_width(kernel_.real) == 0; }
 
@@ -148,7 +176,9 @@ class Writer {
     if (on_cpu()) {
       const std::int64_t elements = inner * rows;
       const std::int64_t most = static_cast<std::int64_t>(device_.info().cores) * kGroupsPerCore;
-      const std::int64_t units = repeats_ ? (elements + kInnerBlock - 1) / kInnerBlock : rows * blocks;
+      const std::int64_t outer = axes() == 3 ? kernel_.sizes[0] : 1;
+      const std::int64_t units =
+          repeats_ ? outer * ((elements / outer + kInnerBlock - 1) / kInnerBlock) : rows * blocks;
       const std::int64_t groups = std::min(units, std::clamp<std::int64_t>(elements / kUnitElements, 1, most));
       kernel_.geometry.groups[0] = static_cast<std::size_t>(groups);
     } else {
@@ -157,13 +187,16 @@ class Writer {
     }
   }
 
-  // Whether a unit is kFarBlock columns of a row, with units ordered down the rows.
-  bool goes_down() const {
-    return on_cpu() && !repeats_ && axes() > 1 &&
+  // Whether a unit is a block of columns of a row, with units ordered down the rows.
+  bool goes_down() const { return turned_ || is_far(); }
+  bool is_far() const {
+    return on_cpu() && !repeats_ && !turned_ && axes() > 1 &&
            std::any_of(kernel_.inputs.begin(), kernel_.inputs.end(),
                        [](const PointwiseInput& input) { return std::abs(input.strides.back()) >= kFarApart; });
   }
-  std::int64_t block() const { return goes_down() ? kFarBlock : kInnerBlock; }
+  std::int64_t block() const { return turned_ ? kTurnedBlock : is_far() ? kFarBlock : kInnerBlock; }
+  // Of a walk that is turned: the elements between neighbours of the result, the size of the axis it has last.
+  std::string apart() const { return axes() > 2 ? "n" + std::to_string(axes() - 2) : "rows"; }
 
   bool is_gathered(const PointwiseInput& input) const { return input.strides.back() != 0 && input.strides.back() != 1; }
 
@@ -216,38 +249,50 @@ class Writer {
     kernel_.body = std::move(t);
   }
 
-  // Copies repeated rows that are not whole vectors until they fill a vector, plus one more vector.
+  // A unit is a block of the elements that share repeated rows. Copies repeated rows that are not whole vectors until
+  // they fill a vector, plus one more vector.
   std::string repeating_loop() const {
     const std::string block = std::to_string(kInnerBlock);
-    std::string t = "  const long n = rows * inner, units = (n + " + block + " - 1) / " + block +
-                    ", share = (units + get_num_groups(0) - 1) / get_num_groups(0);\n"
-                    "  const long begin = get_group_id(0) * share * " +
-                    block + ", end = min(n, begin + share * " + block + ");\n  if (begin >= end) return;\n";
+    const bool has_outer = axes() == 3;
+    std::string t = std::string("  const long n = ") + (has_outer ? "n1" : "rows") + " * inner, parts = (n + " + block +
+                    " - 1) / " + block + ", units = parts" + (has_outer ? " * (rows / n1)" : "") +
+                    ";\n  const long share = (units + get_num_groups(0) - 1) / get_num_groups(0);\n"
+                    "  const long first = get_group_id(0) * share, last = min(units, first + share);\n";
     t += is_whole() ? "  const long span = inner;\n" : "  const long span = (VW + inner - 1) / inner * inner;\n";
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
-      const std::string name = std::to_string(i);
-      const Dtype dtype = kernel_.inputs[i].node->dtype;
-      if (is_copied(i)) {
-        t += std::string("  ") + (is_real(dtype) ? "real" : "int") + " p" + name + "[" + std::to_string(kRepeatedMost) +
-             " + 2 * VW];\n  for (long k = 0, c = 0; k < span + VW; ++k) {\n    p" + name + "[k] = sb_get_" +
-             suffix(dtype) + "(x" + name + ", c);\n    c = c + 1 == inner ? 0 : c + 1;\n  }\n";
-      } else {
-        t += "  __global const " + storage_type(dtype) + " *p" + name + " = x" + name + ";\n";
-      }
+      if (!is_copied(i)) continue;
+      t += std::string("  ") + (is_real(kernel_.inputs[i].node->dtype) ? "real" : "int") + " p" + std::to_string(i) +
+           "[" + std::to_string(kRepeatedMost) + " + 2 * VW];\n";
     }
     for (std::size_t k = 0; k < std::max<std::size_t>(1, kernel_.outputs.size()); ++k)
       t += "  __global " + storage_type(output_dtype(k)) + " *q" + std::to_string(k) + " = y" + std::to_string(k) +
            ";\n";
-    t += "  long i = begin, j = begin % span;\n  for (; i + VW <= end; i += VW) {\n" + body(true) +
-         "      j += VW;\n      j = j >= span ? j - span : j;\n  }\n";
-    if (!is_whole()) t += "  if (i < end) {\n      const int lanes = (int)(end - i);\n" + body(false) + "  }\n";
-    return t + "}\n";
+    t += "  for (long unit = first; unit < last; ++unit) {\n    const long before = unit / parts, begin = before * n + "
+         "(unit - before * parts) * " +
+         block + ", end = min(before * n + n, begin + " + block + ");\n";
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
+      const std::string name = std::to_string(i), type = storage_type(kernel_.inputs[i].node->dtype);
+      const bool moves = has_outer && kernel_.inputs[i].strides[1] == 0;
+      const std::string start = "x" + name + (moves ? " + before * t" + name + "_0" : "");
+      if (is_copied(i))
+        t += "    if (unit == first || unit == before * parts)\n      for (long k = 0, c = 0; k < span + VW; ++k) {\n"
+             "        p" +
+             name + "[k] = sb_get_" + suffix(kernel_.inputs[i].node->dtype) + "(" + start +
+             ", c);\n        c = c + 1 == inner ? 0 : c + 1;\n      }\n";
+      else
+        t += "    __global const " + type + " *p" + name + " = " + start + ";\n";
+    }
+    t += "    long i = begin, j = (begin - before * n) % span;\n    for (; i + VW <= end; i += VW) {\n" + body(true) +
+         "      j += VW;\n      j = j >= span ? j - span : j;\n    }\n";
+    if (!is_whole()) t += "    if (i < end) {\n      const int lanes = (int)(end - i);\n" + body(false) + "    }\n";
+    return t + "  }\n}\n";
   }
 
   // Whether result k is large, and its vectors are aligned if its first element is.
   bool is_streamed(std::size_t k) const {
     return on_cpu() && kernel_.real == Dtype::f32 && output_dtype(k) == Dtype::f32 &&
-           kernel_.numbers[0] * kernel_.numbers[1] >= kStreamedElements && (repeats_ || axes() == 1 || is_whole());
+           kernel_.numbers[0] * kernel_.numbers[1] >= kStreamedElements && !turned_ &&
+           ((repeats_ && axes() == 2) || axes() == 1 || is_whole());
   }
 
   // The start of each array's current row.
@@ -273,7 +318,8 @@ class Writer {
     const std::size_t results = std::max<std::size_t>(1, kernel_.outputs.size());
     for (std::size_t k = 0; k < results; ++k)
       t += "    __global " + storage_type(output_dtype(k)) + " *q" + std::to_string(k) + " = y" + std::to_string(k) +
-           " + row * inner;\n";
+           (turned_ ? " + row / " + apart() + " * " + apart() + " * inner + row % " + apart() : " + row * inner") +
+           ";\n";
     return t;
   }
 
@@ -292,6 +338,9 @@ class Writer {
 
   std::string store(std::size_t k, const std::string& value, bool full) const {
     const std::string type = suffix(output_dtype(k)), to = "(" + value + ", q" + std::to_string(k) + " + i";
+    if (turned_)
+      return "      sb_spread_" + type + to + " * " + apart() + ", " + apart() + ", " + (full ? "VW" : "lanes") +
+             ");\n";
     if (full && is_streamed(k)) return "      sb_stream_f32" + to + ", fresh" + std::to_string(k) + ");\n";
     return full ? "      sb_store_" + type + to + ");\n" : "      sb_rest_" + type + to + ", lanes);\n";
   }
@@ -376,6 +425,7 @@ class Writer {
   PointwiseKernel kernel_;
   Dtype plain_dtype_ = Dtype::f32;
   bool repeats_ = false;
+  bool turned_ = false;  // the last two axes are exchanged, and results are stored `apart()` elements apart
   std::unordered_map<const Node*, int> inside_;             // members, by running number
   std::unordered_map<const Node*, int> input_of_;           // operands from outside
   std::unordered_map<const Node*, std::size_t> scalar_of_;  // the first scalar of a member

@@ -243,6 +243,50 @@ TEST_P(PointwiseTest, views_are_read_with_their_strides) {
   EXPECT_EQ(stepped[1], 6.0f);
 }
 
+// Walks of a cpu kernel over short rows, against the definition: planes laid side by side, one value for each short
+// row, rows and values that change with an axis before.
+TEST_P(PointwiseTest, short_and_repeated_rows_are_read_in_any_order) {
+  const auto numbered = [](const Shape& shape) {
+    std::vector<float> values(static_cast<std::size_t>(shape.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1021);
+    return array(values, shape);
+  };
+  for (const std::int64_t n : {1, 2, 5})
+    for (const std::int64_t rows : {7, 40, 1300})
+      for (const std::int64_t inner : {1, 2, 3, 4, 8, 13, 24}) {
+        SCOPED_TRACE(std::to_string(n) + " x " + std::to_string(rows) + " x " + std::to_string(inner));
+        const Array planes = numbered({n, inner, rows}), dense = numbered({n, rows, inner}),
+                    row = numbered({n, 1, inner}) * 2.0, value = numbered({n, 1, 1}) + 3.0,
+                    column = numbered({n, rows, 1}) * 0.5;
+        eval({planes, dense, row, value, column});
+        const Array laid = transpose(planes, {0, 2, 1}) + 0.0;
+        const Array gated = dense * row + value;
+        const Array both = transpose(planes, {0, 2, 1}) * column - dense;
+        const Array halves = astype(transpose(planes, {0, 2, 1}), f16);
+        const Array whole = astype(transpose(planes, {0, 2, 1}), i32);
+        eval({laid, gated, both, halves, whole});
+        const auto at_planes = planes.to_vector<float>(), at_dense = dense.to_vector<float>(),
+                   at_row = row.to_vector<float>(), at_value = value.to_vector<float>(),
+                   at_column = column.to_vector<float>();
+        std::vector<float> want_laid, want_gated, want_both;
+        for (std::int64_t a = 0; a < n; ++a)
+          for (std::int64_t b = 0; b < rows; ++b)
+            for (std::int64_t c = 0; c < inner; ++c) {
+              const float of_plane = at_planes[static_cast<std::size_t>((a * inner + c) * rows + b)],
+                          of_dense = at_dense[static_cast<std::size_t>((a * rows + b) * inner + c)];
+              want_laid.push_back(of_plane);
+              want_gated.push_back(of_dense * at_row[static_cast<std::size_t>(a * inner + c)] +
+                                   at_value[static_cast<std::size_t>(a)]);
+              want_both.push_back(of_plane * at_column[static_cast<std::size_t>(a * rows + b)] - of_dense);
+            }
+        EXPECT_EQ(laid.to_vector<float>(), want_laid);
+        EXPECT_EQ(gated.to_vector<float>(), want_gated);
+        EXPECT_EQ(both.to_vector<float>(), want_both);
+        EXPECT_EQ(halves.to_vector<float>(), want_laid);
+        EXPECT_EQ(whole.to_vector<float>(), want_laid);
+      }
+}
+
 TEST_P(PointwiseTest, empty_arrays_need_no_launch) {
   EXPECT_TRUE((zeros({0, 3}) * 2.0 + 1.0).to_vector<float>().empty());
 }

@@ -64,6 +64,8 @@ std::vector<Case> cases() {
           {"padding of two", {1, 4, 6, 16}, 16, 2, 2},
           {"one pixel", {5, 1, 1, 16}, 16},
           {"64 channels", {2, 8, 9, 64}, 64},
+          {"channels that are no whole vectors", {2, 9, 7, 24}, 40},
+          {"one channel more than a vector, one less than three", {1, 8, 9, 17}, 47},
           {"more tiles than a group takes", {9, 16, 13, 16}, 16}};
 }
 
@@ -173,6 +175,11 @@ TEST_P(WinogradTest, adds_a_residual_and_cuts_at_zero_or_by_a_gate_as_it_stores)
   const auto want = reference_conv2d(x, src, w, weight, {.pad_h = 1, .pad_w = 1});
   expect_epilogues(real_array(x, src, f32), real_array(w, weight, f32), want.y, want.shape, attributes(1, 1),
                    sum_tolerance(f32, 144));
+  const Shape odd{2, 5, 7, 24}, odd_weight{3, 3, 24, 40};
+  const auto ox = random_values(odd.size(), 7), ow = random_values(odd_weight.size(), 8);
+  const auto odd_want = reference_conv2d(ox, odd, ow, odd_weight, {.pad_h = 1, .pad_w = 1});
+  expect_epilogues(real_array(ox, odd, f32), real_array(ow, odd_weight, f32), odd_want.y, odd_want.shape,
+                   attributes(1, 1), sum_tolerance(f32, 216));
   const Shape line{2, 13, 16}, taps{5, 16, 32};
   const auto v = random_values(line.size(), 5), u = random_values(taps.size(), 6);
   Conv2dOptions padded;
@@ -245,7 +252,8 @@ TEST_P(WinogradTest, the_same_bytes_come_twice) {
 TEST_P(WinogradTest, is_taken_by_itself_on_cpu_devices_where_sums_are_single_precision) {
   std::vector<Dtype> dtypes = real_dtypes();
   dtypes.push_back(f16);
-  const std::pair<Shape, Shape> both[] = {{{8, 8, 8, 16}, {3, 3, 16, 16}}, {{2, 64, 16}, {5, 16, 16}}};
+  const std::pair<Shape, Shape> both[] = {
+      {{8, 8, 8, 16}, {3, 3, 16, 16}}, {{8, 8, 8, 24}, {3, 3, 24, 24}}, {{2, 64, 16}, {5, 16, 16}}};
   for (const auto& [src, weight] : both) {
     const auto values = random_values(src.size(), 1), weights = random_values(weight.size(), 2);
     for (const Dtype dtype : dtypes) {
@@ -295,6 +303,11 @@ TEST_P(SmallShapesWinogradTest, overhanging_tiles) {
         return detail::conv_forward(x[0], x[1], x[2], {1, 3, 5, 16}, attributes(1, 1));
       },
       {{1, 3, 5, 16}, {3, 3, 16, 16}, {16}});
+  run(
+      [](auto x) {
+        return detail::conv_forward(x[0], x[1], x[2], {1, 3, 3, 17}, attributes(1, 1));
+      },
+      {{1, 3, 3, 20}, {3, 3, 20, 17}, {17}});
   run(
       [](auto x) {
         return detail::conv_forward(x[0], x[1], x[2], {1, 7, 16}, line_attributes(2));
