@@ -52,6 +52,9 @@ typedef struct {
       if (flags & CONV_RELU) {                                                                                       \
         CONV_EACH(i, j, acc[i][j] = acc[i][j] < (vreal)(0) ? (vreal)(0) : acc[i][j];)                                \
       }                                                                                                              \
+      if (flags & CONV_HARD_SWISH) {                                                                                 \
+        CONV_EACH(i, j, acc[i][j] = conv_hard_swish(VROUND(acc[i][j]));)                                             \
+      }                                                                                                              \
       if (flags & CONV_GATE) {                                                                                       \
         __global const stored* gate = o->gate + at;                                                                  \
         CONV_EACH(i, j, acc[i][j] = conv_kept(acc[i][j], gate + (long)i * co + j * VW);)                             \

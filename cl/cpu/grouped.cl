@@ -50,36 +50,53 @@ static vreal grouped_load(const __global real* p, const int full, const int left
   return full ? VLOAD(p) : sb_load_tail(p, left, end - p, 0);
 }
 
-// PIXELS places of a line from place a on, one vector of channels: sums over the taps into to. source and to start at
-// the channel, in a volume and in a line. CHECKED: taps may lie beside the line. FULL: the vector has all its channels.
-#define GROUPED_MICRO(name, PIXELS, CHECKED, FULL)                                                            \
-  static void name(const __global real* source, const __global real* source_end, const __global real* w,      \
-                   const __global real* w_end, __global real* to, const vreal bias, const grouped_axis D,     \
-                   const grouped_axis H, const grouped_axis W, const int pos_d, const int pos_h, const int a, \
-                   const int c, const int left) {                                                             \
-    vreal acc[PIXELS];                                                                                        \
-    _Pragma("unroll") for (int p = 0; p < PIXELS; ++p) acc[p] = bias;                                         \
-    for (int i = 0; i < D.count; ++i) {                                                                       \
-      const int z = pos_d + D.off + i * D.off_step;                                                           \
-      if (z < 0 || z >= D.in) continue;                                                                       \
-      for (int j = 0; j < H.count; ++j) {                                                                     \
-        const int y = pos_h + H.off + j * H.off_step;                                                         \
-        if (y < 0 || y >= H.in) continue;                                                                     \
-        const __global real* line = source + ((long)z * H.in + y) * W.in * c;                                 \
-        const __global real* taps =                                                                           \
-            w + ((long)(D.first + i * D.step) * H.kernel_size + H.first + j * H.step) * W.kernel_size * c;    \
-        for (int k = 0; k < W.count; ++k) {                                                                   \
-          const int x = a * W.mul + W.off + k * W.off_step;                                                   \
-          if (CHECKED && (x < 0 || x >= W.in)) continue;                                                      \
-          const vreal f = grouped_load(taps + (long)(W.first + k * W.step) * c, FULL, left, w_end);           \
-          const __global real* from = line + (long)x * c;                                                     \
-          _Pragma("unroll") for (int p = 0; p < PIXELS; ++p) acc[p] =                                         \
-              FMA(grouped_load(from + (long)p * W.mul * c, FULL, left, source_end), f, acc[p]);               \
-        }                                                                                                     \
-      }                                                                                                       \
-    }                                                                                                         \
-    _Pragma("unroll") for (int p = 0; p < PIXELS; ++p)                                                        \
-        sb_store(acc[p], to + (long)((a + p) * W.out_mul + W.out_add) * c, FULL ? VW : left);                 \
+// Where sums go, and what is added and cut as they are stored, by `flags` (shared/conv.h, without a gate): `residual`
+// lies as the target does.
+typedef struct {
+  __global real* target;
+  __global const real *residual, *bias;
+  int flags;
+} grouped_target;
+
+// A vector's sums to value `at` of the target.
+static void grouped_put(vreal v, const grouped_target* o, const long at, const int left) {
+  if (o->flags & CONV_RESIDUAL) v += sb_load(o->residual + at, left, left, 0);
+  if (o->flags & CONV_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
+  if (o->flags & CONV_HARD_SWISH) v = conv_hard_swish(v);
+  sb_store(v, o->target + at, left);
+}
+
+// PIXELS places of a line from place a on, one vector of channels: sums over the taps into the target from value `to`
+// on. source and to start at the channel, in a volume and in a line. CHECKED: taps may lie beside the line. FULL: the
+// vector has all its channels.
+#define GROUPED_MICRO(name, PIXELS, CHECKED, FULL)                                                                     \
+  static void name(const __global real* source, const __global real* source_end, const __global real* w,               \
+                   const __global real* w_end, const grouped_target* o, const long to, const vreal bias,               \
+                   const grouped_axis D, const grouped_axis H, const grouped_axis W, const int pos_d, const int pos_h, \
+                   const int a, const int c, const int left) {                                                         \
+    vreal acc[PIXELS];                                                                                                 \
+    _Pragma("unroll") for (int p = 0; p < PIXELS; ++p) acc[p] = bias;                                                  \
+    for (int i = 0; i < D.count; ++i) {                                                                                \
+      const int z = pos_d + D.off + i * D.off_step;                                                                    \
+      if (z < 0 || z >= D.in) continue;                                                                                \
+      for (int j = 0; j < H.count; ++j) {                                                                              \
+        const int y = pos_h + H.off + j * H.off_step;                                                                  \
+        if (y < 0 || y >= H.in) continue;                                                                              \
+        const __global real* line = source + ((long)z * H.in + y) * W.in * c;                                          \
+        const __global real* taps =                                                                                    \
+            w + ((long)(D.first + i * D.step) * H.kernel_size + H.first + j * H.step) * W.kernel_size * c;             \
+        for (int k = 0; k < W.count; ++k) {                                                                            \
+          const int x = a * W.mul + W.off + k * W.off_step;                                                            \
+          if (CHECKED && (x < 0 || x >= W.in)) continue;                                                               \
+          const vreal f = grouped_load(taps + (long)(W.first + k * W.step) * c, FULL, left, w_end);                    \
+          const __global real* from = line + (long)x * c;                                                              \
+          _Pragma("unroll") for (int p = 0; p < PIXELS; ++p) acc[p] =                                                  \
+              FMA(grouped_load(from + (long)p * W.mul * c, FULL, left, source_end), f, acc[p]);                        \
+        }                                                                                                              \
+      }                                                                                                                \
+    }                                                                                                                  \
+    _Pragma("unroll") for (int p = 0; p < PIXELS; ++p)                                                                 \
+        grouped_put(acc[p], o, to + (long)((a + p) * W.out_mul + W.out_add) * c, FULL ? VW : left);                    \
   }
 GROUPED_MICRO(grouped_eight, GROUPED_PIXELS, 0, 1)
 GROUPED_MICRO(grouped_four, 4, 0, 1)
@@ -89,28 +106,29 @@ GROUPED_MICRO(grouped_four_tail, 4, 0, 0)
 GROUPED_MICRO(grouped_one_tail, 1, 1, 0)
 
 // The same places for all channels k0 <= k < k1: what neighbouring places share is then still in the nearest cache.
-#define GROUPED_TILE(name)                                                                                             \
-  static void name##_tile(const __global real* source, const __global real* source_end, const __global real* w,        \
-                          const __global real* w_end, __global real* to, const __global real* bias,                    \
-                          const grouped_axis D, const grouped_axis H, const grouped_axis W, const int pos_d,           \
-                          const int pos_h, const int c, const int k0, const int k1, const int has_bias, const int a) { \
-    int k = k0;                                                                                                        \
-    for (; k + VW <= k1; k += VW)                                                                                      \
-      name(source + k, source_end, w + k, w_end, to + k, has_bias ? VLOAD(bias + k) : (vreal)(0), D, H, W, pos_d,      \
-           pos_h, a, c, c - k);                                                                                        \
-    if (k < k1)                                                                                                        \
-      name##_tail(source + k, source_end, w + k, w_end, to + k,                                                        \
-                  has_bias ? sb_load(bias + k, c - k, c - k, 0) : (vreal)(0), D, H, W, pos_d, pos_h, a, c, c - k);     \
+#define GROUPED_TILE(name)                                                                                            \
+  static void name##_tile(const __global real* source, const __global real* source_end, const __global real* w,       \
+                          const __global real* w_end, const grouped_target* o, const long to, const grouped_axis D,   \
+                          const grouped_axis H, const grouped_axis W, const int pos_d, const int pos_h, const int c,  \
+                          const int k0, const int k1, const int a) {                                                  \
+    const int has_bias = o->flags & CONV_BIAS;                                                                        \
+    int k = k0;                                                                                                       \
+    for (; k + VW <= k1; k += VW)                                                                                     \
+      name(source + k, source_end, w + k, w_end, o, to + k, has_bias ? VLOAD(o->bias + k) : (vreal)(0), D, H, W,      \
+           pos_d, pos_h, a, c, c - k);                                                                                \
+    if (k < k1)                                                                                                       \
+      name##_tail(source + k, source_end, w + k, w_end, o, to + k,                                                    \
+                  has_bias ? sb_load(o->bias + k, c - k, c - k, 0) : (vreal)(0), D, H, W, pos_d, pos_h, a, c, c - k); \
   }
 GROUPED_TILE(grouped_eight)
 GROUPED_TILE(grouped_four)
 GROUPED_TILE(grouped_one)
 
 // The strips of one group, channels k0 <= k < k1.
-static void grouped_strips(const __global real* source, const __global real* w, const __global real* bias,
-                           __global real* target, const grouped_axis D, const grouped_axis H, const grouped_axis W,
-                           const int n, const int c, const int strip, const int strips_per_group, const int k0,
-                           const int k1, const int flags) {
+static void grouped_strips(const __global real* source, const __global real* w, const grouped_target target,
+                           const grouped_axis D, const grouped_axis H, const grouped_axis W, const int n, const int c,
+                           const int strip, const int strips_per_group, const int k0, const int k1) {
+  const grouped_target* o = &target;
   const int strips = (W.grid + strip - 1) / strip, all = n * D.grid * H.grid * strips;
   const int begin = min(all, (int)get_group_id(0) * strips_per_group), end = min(all, begin + strips_per_group);
   const __global real *source_end = source + (long)n * D.in * H.in * W.in * c,
@@ -125,11 +143,9 @@ static void grouped_strips(const __global real* source, const __global real* w, 
     const int volume = slice / D.grid, at_d = slice - volume * D.grid;
     const int lo = clamp(inner, a0, a1), hi = clamp(outer, lo, a1);
     const __global real* from = source + (long)volume * D.in * H.in * W.in * c;
-    __global real* to =
-        target +
+    const long to =
         (((long)volume * D.out + at_d * D.out_mul + D.out_add) * H.out + at_h * H.out_mul + H.out_add) * W.out * c;
-#define GROUPED_ARGUMENTS \
-  from, source_end, w, w_end, to, bias, D, H, W, at_d *D.mul, at_h *H.mul, c, k0, k1, flags &CONV_BIAS
+#define GROUPED_ARGUMENTS from, source_end, w, w_end, o, to, D, H, W, at_d *D.mul, at_h *H.mul, c, k0, k1
     // The last tile of a range begins early rather than being narrower.
     for (int a = a0; a < lo; ++a) grouped_one_tile(GROUPED_ARGUMENTS, a);
     if (hi - lo >= GROUPED_PIXELS) {
@@ -143,22 +159,24 @@ static void grouped_strips(const __global real* source, const __global real* w, 
   }
 }
 
-// y = x * w (+ bias [c]). Groups: x = ceil(n*od*oh*ceil(ow/strip)/strips_per_group), y = ceil(c/tile_n). tile_n: a
-// multiple of VW.
+// y = x * w, with the epilogue of conv_tiles by `flags`, without a gate. Groups: x =
+// ceil(n*od*oh*ceil(ow/strip)/strips_per_group), y = ceil(c/tile_n). tile_n: a multiple of VW.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void grouped_fwd(ARRAY(const real, x), ARRAY(const real, w),
-                                                                         ARRAY(const real, bias), ARRAY(real, y),
+                                                                         ARRAY(const real, bias),
+                                                                         ARRAY(const real, residual), ARRAY(real, y),
                                                                          const conv_sizes sizes,
                                                                          const grouped_shares share, const int flags) {
   START(x);
   START(w);
   START(bias);
+  START(residual);
   START(y);
   CONV_NAMES(sizes);
   const int strip = share.strip, strips_per_group = share.units, tile_n = share.columns;
   const int k0 = (int)get_group_id(1) * tile_n;
-  grouped_strips(x, w, bias, y, grouped_axis_fwd(d, od, kd, sd, pd, dd), grouped_axis_fwd(h, oh, kh, sh, ph, dh),
-                 grouped_axis_fwd(wd, ow, kw, sw, pw, dw), n, c, strip, strips_per_group, k0, min(c, k0 + tile_n),
-                 flags);
+  const grouped_target target = {y, residual, bias, flags};
+  grouped_strips(x, w, target, grouped_axis_fwd(d, od, kd, sd, pd, dd), grouped_axis_fwd(h, oh, kh, sh, ph, dh),
+                 grouped_axis_fwd(wd, ow, kw, sw, pw, dw), n, c, strip, strips_per_group, k0, min(c, k0 + tile_n));
 }
 
 // dx = the gradient of grouped_fwd for x (+ bias [c]: a transposed convolution has one), by phase of the stride.
@@ -179,7 +197,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void grouped_bwd_input(
                      H = grouped_axis_bwd(h, oh, kh, sh, ph, dh, phase_dh - phase_d * sh),
                      W = grouped_axis_bwd(wd, ow, kw, sw, pw, dw, phase - phase_dh * sw);
   if (D.grid <= 0 || H.grid <= 0 || W.grid <= 0) return;
-  grouped_strips(dy, w, bias, dx, D, H, W, n, c, strip, strips_per_group, k0, min(c, k0 + tile_n), flags);
+  const grouped_target target = {dx, dx, bias, flags};
+  grouped_strips(dy, w, target, D, H, W, n, c, strip, strips_per_group, k0, min(c, k0 + tile_n));
 }
 
 // Adds to part the sums over output places p0 <= p < p1 of a line for TAPS neighbouring taps, the first of which looks

@@ -45,9 +45,17 @@ static grouped_axis grouped_axis_bwd(const int in, const int out, const int kern
   return axis;
 }
 
+// Where sums go, and what is added and cut as they are stored, by `flags` (shared/conv.h, without a gate): `residual`
+// lies as the target does.
+typedef struct {
+  __global real* target;
+  __global const real* residual;
+  int flags;
+} grouped_target;
+
 // One work-item: places a to a + GROUPED_PIXELS - 1 of a line, target channel k of out_c. Of the source's in_c channels
 // it sums `depth` from `channel` on; weight (tap, i) lies at w[tap*w_tap + i*w_step].
-void grouped_item(__global const real* source, __global const real* w, const real start, __global real* target,
+void grouped_item(__global const real* source, __global const real* w, const real start, const grouped_target o,
                   const grouped_axis D, const grouped_axis H, const grouped_axis W, const long item, const int in_c,
                   const int out_c, const int channel, const int depth, const long w_tap, const long w_step) {
   const int tiles = (W.grid + GROUPED_PIXELS - 1) / GROUPED_PIXELS;
@@ -80,32 +88,40 @@ void grouped_item(__global const real* source, __global const real* w, const rea
       }
     }
   }
-  __global real* to =
-      target +
-      (((volume * D.out + at_d * D.out_mul + D.out_add) * H.out + at_h * H.out_mul + H.out_add) * W.out +
-       a * W.out_mul + W.out_add) *
-          out_c +
-      k;
+  const long to = (((volume * D.out + at_d * D.out_mul + D.out_add) * H.out + at_h * H.out_mul + H.out_add) * W.out +
+                   a * W.out_mul + W.out_add) *
+                      out_c +
+                  k;
 #pragma unroll
   for (int p = 0; p < GROUPED_PIXELS; ++p) {
-    if (a + p < W.grid) to[(long)p * W.out_mul * out_c] = acc[p];
+    if (a + p >= W.grid) continue;
+    const long place = to + (long)p * W.out_mul * out_c;
+    real v = acc[p];
+    if (o.flags & CONV_RESIDUAL) v += o.residual[place];
+    if (o.flags & CONV_RELU) v = v < 0 ? 0 : v;
+    if (o.flags & CONV_HARD_SWISH) v = conv_hard_swish(v);
+    o.target[place] = v;
   }
 }
 
-// y = x * w (+ bias [co]). Groups of 256: x = ceil(n*od*oh*ceil(ow/GROUPED_PIXELS)*co/256).
+// y = x * w, with the epilogue of conv_tiles by `flags`, without a gate. Groups of 256: x =
+// ceil(n*od*oh*ceil(ow/GROUPED_PIXELS)*co/256).
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void grouped_fwd(ARRAY(const real, x), ARRAY(const real, w),
-                                                                           ARRAY(const real, bias), ARRAY(real, y),
+                                                                           ARRAY(const real, bias),
+                                                                           ARRAY(const real, residual), ARRAY(real, y),
                                                                            const conv_sizes sizes, const int flags) {
   START(x);
   START(w);
   START(bias);
+  START(residual);
   START(y);
   CONV_NAMES(sizes);
   const long item = get_global_id(0);
   const long items = (long)n * od * oh * ((ow + GROUPED_PIXELS - 1) / GROUPED_PIXELS) * co;
   if (item < items) {
     const int ci_group = c / groups, k = (int)(item - item / co * co);
-    grouped_item(x, w + k, flags & CONV_BIAS ? bias[k] : 0, y, grouped_axis_fwd(d, od, kd, sd, pd, dd),
+    const grouped_target target = {y, residual, flags};
+    grouped_item(x, w + k, flags & CONV_BIAS ? bias[k] : 0, target, grouped_axis_fwd(d, od, kd, sd, pd, dd),
                  grouped_axis_fwd(h, oh, kh, sh, ph, dh), grouped_axis_fwd(wd, ow, kw, sw, pw, dw), item, c, co,
                  k / (co / groups) * ci_group, ci_group, (long)ci_group * co, co);
   }
@@ -128,8 +144,9 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void grouped_bwd_input
   const long item = get_global_id(0);
   const long items = (long)n * D.grid * H.grid * ((W.grid + GROUPED_PIXELS - 1) / GROUPED_PIXELS) * c;
   if (item < items) {
+    const grouped_target target = {dx, dx, flags};
     const int ci_group = c / groups, co_group = co / groups, k = (int)(item - item / c * c), g = k / ci_group;
-    grouped_item(dy, w + (long)(k - g * ci_group) * co + g * co_group, flags & CONV_BIAS ? bias[k] : 0, dx, D, H, W,
+    grouped_item(dy, w + (long)(k - g * ci_group) * co + g * co_group, flags & CONV_BIAS ? bias[k] : 0, target, D, H, W,
                  item, co, c, g * co_group, co_group, (long)ci_group * co, 1);
   }
 }

@@ -19,8 +19,9 @@ typedef struct {
 } conv_sizes;
 
 // What a forward pass or input gradient adds and cuts as it stores, in this order: + bias [channels of dst], + residual
-// (as dst), ReLU, which NaN passes, then 0 where gate (as dst) is not above 0.
-enum { CONV_BIAS = 2, CONV_RELU = 4, CONV_RESIDUAL = 8, CONV_GATE = 16 };
+// (as dst), ReLU, which NaN passes, or hard swish (of a result of 16 bits, as it is stored), then 0 where gate (as dst)
+// is not above 0. An input gradient has no hard swish.
+enum { CONV_BIAS = 2, CONV_RELU = 4, CONV_RESIDUAL = 8, CONV_GATE = 16, CONV_HARD_SWISH = 128 };
 
 // Of winograd*: every group transforms the weights itself; the input gradient instead of the forward pass.
 enum { WINOGRAD_OWN = 32, WINOGRAD_TRANSPOSED = 64 };
@@ -73,6 +74,16 @@ typedef struct {
 #ifdef __cplusplus
 }  // namespace samebytes::detail
 #else
+// As ops/activations.cpp has it.
+static inline vreal conv_hard_swish(const vreal v) {
+  const vreal inside = v * ((v + REAL_C(3.0)) * REAL_C(0.16666666666666667));
+#if VW == 1
+  return v <= -REAL_C(3.0) ? 0 : v >= REAL_C(3.0) ? v : inside;
+#else
+  return select(select(inside, v, v >= (vreal)(REAL_C(3.0))), (vreal)(0), v <= (vreal)(-REAL_C(3.0)));
+#endif
+}
+
 // The short names of the sizes: s* stride, p* padding, d* dilation of an axis.
 #define CONV_NAMES(s)                                                                                       \
   const int n = s.n, c = s.c, co = s.co, groups = s.groups;                                                 \

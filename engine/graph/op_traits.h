@@ -53,9 +53,10 @@ struct PackLayout {
 // What a pointwise op can become in the epilogue of an earlier launch (plan/epilogue.h).
 enum class EpilogueStep : std::uint8_t {
   none,
-  sum,   // a + b of one shape
-  relu,  // relu(a)
-  gate,  // a where b > 0, else 0
+  sum,         // a + b of one shape
+  relu,        // relu(a)
+  hard_swish,  // hard_swish(a)
+  gate,        // a where b > 0, else 0
 };
 
 struct OpTraits {
@@ -87,8 +88,9 @@ struct OpTraits {
   bool cuts_gradient =
       false;               // the result counts as a constant: a gradient by what is behind it is a mistake, not zero
   bool runs_late = false;  // best run just before its first reader: makes something large of what is kept anyway
-  bool takes_epilogue = false;  // the launch applies Launch::epilogue() to its one result as it stores it
-  bool takes_gate = false;      // ... which may contain a gate
+  bool takes_epilogue = false;    // the launch applies Launch::epilogue() to its one result as it stores it
+  bool takes_gate = false;        // ... which may contain a gate
+  bool takes_hard_swish = false;  // ... or end with a hard swish
 
   bool is_pointwise() const { return !expression.empty(); }
   bool is_pointwise_value() const { return is_pointwise() && !updates_cell; }

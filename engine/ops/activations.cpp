@@ -68,7 +68,8 @@ const PointwiseRow kHardSwishSlope{"hard_swish_slope", 1, 0,
   nullptr, R::same, [](G g) -> Arrays { return {keep_between(g.dy[0] / 3.0, g.src[0], -3.0, 3.0)}; }};
 const PointwiseRow kHardSwish{"hard_swish", 1, 0,
   "SB_WHERE(SB_TRUTH($0 <= -REAL_C(3.0)), SB_ZERO, SB_WHERE(SB_TRUTH($0 >= REAL_C(3.0)), $0, $0 * (($0 + REAL_C(3.0)) * REAL_C(0.16666666666666667))))",
-  "HardSwish($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * apply_row<kHardSwishSlope>({g.src[0]})}; }};
+  "HardSwish($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * apply_row<kHardSwishSlope>({g.src[0]})}; },
+  0, false, EpilogueStep::hard_swish};
 const PointwiseRow kLogSigmoid{"log_sigmoid", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), $0, SB_ZERO) - sb_log1p(sb_exp(-fabs($0)))", "Neg(Softplus(Neg($0)))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * sigmoid(-g.src[0])}; }};
 // clang-format on

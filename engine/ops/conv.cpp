@@ -154,10 +154,8 @@ Cost conv_cost(const Shape& weight, const Shape& dst, std::span<const Shape> src
 
 class ConvOp : public Op, public Written {
  public:
-  ConvOp(const ConvAttributes& attributes, const char* suffix, bool takes_epilogue)
-      : Op({.takes_epilogue = takes_epilogue, .takes_gate = takes_epilogue}),
-        a_(attributes),
-        name_("conv" + std::to_string(attributes.axes) + "d" + suffix) {}
+  ConvOp(const ConvAttributes& attributes, const char* suffix, const OpTraits& traits)
+      : Op(traits), a_(attributes), name_("conv" + std::to_string(attributes.axes) + "d" + suffix) {}
   std::string_view name() const override { return name_; }
   void hash(Hasher& hasher) const override {
     hasher.add(static_cast<std::uint64_t>(a_.axes));
@@ -213,7 +211,9 @@ class ConvOp : public Op, public Written {
 // dy, weight and perhaps bias -> dx
 class ConvInput final : public ConvOp {
  public:
-  explicit ConvInput(const ConvAttributes& attributes) : ConvOp(attributes, "_bwd_input", attributes.groups == 1) {}
+  explicit ConvInput(const ConvAttributes& attributes)
+      : ConvOp(attributes, "_bwd_input",
+               {.takes_epilogue = attributes.groups == 1, .takes_gate = attributes.groups == 1}) {}
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return conv_cost(src[1], src[0], src, dst);
   }
@@ -339,7 +339,7 @@ constexpr PerPersonality<FilterTiling> kFilterTiling{
 class ConvFilter final : public ConvOp {
  public:
   ConvFilter(const ConvAttributes& attributes, bool with_bias)
-      : ConvOp(attributes, "_bwd_filter", false), with_bias_(with_bias) {}
+      : ConvOp(attributes, "_bwd_filter", {}), with_bias_(with_bias) {}
   void hash(Hasher& hasher) const override {
     ConvOp::hash(hasher);
     hasher.add(std::uint64_t{with_bias_});
@@ -396,7 +396,9 @@ class ConvFilter final : public ConvOp {
 // src, weight and perhaps bias -> dst
 class Conv final : public ConvOp {
  public:
-  explicit Conv(const ConvAttributes& attributes) : ConvOp(attributes, "", attributes.groups == 1) {}
+  explicit Conv(const ConvAttributes& attributes)
+      : ConvOp(attributes, "",
+               {.takes_epilogue = true, .takes_gate = attributes.groups == 1, .takes_hard_swish = true}) {}
   const ConvAttributes& attributes() const { return a_; }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return conv_cost(src[1], dst[0], src, dst);

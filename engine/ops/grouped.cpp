@@ -92,12 +92,6 @@ constexpr PerPersonality<GroupedTiling> kGroupedTiling{
 
 Places forward_places(const ConvGeometry& g) { return {g.n * g.out[0] * g.out[1], g.out[2], g.k, g.taps(), 1}; }
 
-void launch_places(Launch& run, const char* kernel, const ConvGeometry& g, Operand bias, const Places& places) {
-  KernelCall call = run.kernel(kernel, run.dst_dtype());
-  call.args(run.src(0), run.src(1), bias, run.dst(), g.sizes());
-  run.pick(kGroupedTiling).share(run, call, places, bias.kind == Operand::Kind::none ? 0 : CONV_BIAS);
-}
-
 }  // namespace
 
 bool is_grouped(const Launch& run, const ConvGeometry& g) {
@@ -105,13 +99,19 @@ bool is_grouped(const Launch& run, const ConvGeometry& g) {
 }
 
 void launch_grouped_fwd(Launch& run, const ConvGeometry& g, Operand bias) {
-  launch_places(run, "grouped_fwd", g, bias, forward_places(g));
+  KernelCall call = run.kernel("grouped_fwd", run.dst_dtype());
+  call.args(run.src(0), run.src(1), bias, run.epilogue().residual, run.dst(), g.sizes());
+  run.pick(kGroupedTiling).share(run, call, forward_places(g), conv_flags(run, bias));
 }
 
 void launch_grouped_bwd_input(Launch& run, const ConvGeometry& g, Operand bias) {
-  launch_places(
-      run, "grouped_bwd_input", g, bias,
-      {g.n * g.phase_size(0) * g.phase_size(1), g.phase_size(2), g.c, ceil_div(g.taps(), g.phases()), g.phases()});
+  KernelCall call = run.kernel("grouped_bwd_input", run.dst_dtype());
+  call.args(run.src(0), run.src(1), bias, run.dst(), g.sizes());
+  run.pick(kGroupedTiling)
+      .share(
+          run, call,
+          {g.n * g.phase_size(0) * g.phase_size(1), g.phase_size(2), g.c, ceil_div(g.taps(), g.phases()), g.phases()},
+          conv_flags(run, bias));
 }
 
 void launch_grouped_bwd_filter(Launch& run, const ConvGeometry& g) {

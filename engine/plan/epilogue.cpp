@@ -80,7 +80,7 @@ class Appender {
       return;
     AppendedEpilogue appended;
     std::vector<int> taken;
-    for (int at = place; !appended.relu && appended.gate < 0;) {
+    for (int at = place; !appended.is_closed();) {
       const int next = sole_reader(at);
       if (next < 0 || result_.absorbed[static_cast<std::size_t>(next)] || !may_move(place, next)) break;
       const Node& reader = node(next);
@@ -88,6 +88,8 @@ class Appender {
       const EpilogueStep step = reader.op->traits().epilogue_step;
       if (step == EpilogueStep::relu) {
         appended.relu = true;
+      } else if (step == EpilogueStep::hard_swish && n.op->traits().takes_hard_swish) {
+        appended.hard_swish = true;
       } else if (step == EpilogueStep::sum && appended.residual < 0 && reader.shape.size() == n.shape.size()) {
         appended.residual = other_of(reader, other_input(reader, at));
         if (appended.residual < 0) break;

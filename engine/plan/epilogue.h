@@ -1,6 +1,6 @@
-// Epilogues: the launch that makes an operand of a sum with an existing array, of a ReLU or of a ReLU's gradient also
-// computes that node, if its op supports it (OpTraits::takes_epilogue). The value in between is never written to
-// memory.
+// Epilogues: the launch that makes an operand of a sum with an existing array, of a ReLU, a hard swish or a ReLU's
+// gradient also computes that node, if its op supports it (OpTraits::takes_epilogue). The value in between is never
+// written to memory.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,11 @@ namespace samebytes::detail {
 struct AppendedEpilogue {
   int residual = -1;  // place of the array to add, -1 for none
   bool relu = false;
-  int gate = -1;    // place of the array that selects the kept values, -1 for none
+  int gate = -1;  // place of the array that selects the kept values, -1 for none
+  bool hard_swish = false;
   int result = -1;  // -1: no epilogue
+
+  bool is_closed() const { return relu || hard_swish || gate >= 0; }  // nothing can follow
 };
 
 struct EpilogueResult {

@@ -143,6 +143,64 @@ TEST_P(Conv2dTest, adds_a_residual_and_cuts_at_zero_or_by_a_gate_as_it_stores) {
   }
 }
 
+// The convolution, and its sum with a residual, cut: as in launches of their own, by every kernel there is.
+TEST_P(Conv2dTest, what_follows_it_is_part_of_its_launch) {
+  struct Followed {
+    const char* what;
+    Shape src, weight;
+    int pad, stride, groups;
+  };
+  const Followed cases[] = {{"tiles", {2, 5, 17, 3}, {3, 3, 3, 37}, 1, 1, 1},
+                            {"tiles, several chunks", {1, 6, 6, 600}, {3, 3, 600, 20}, 1, 2, 1},
+                            {"tiles of groups", {1, 5, 7, 24}, {3, 3, 4, 36}, 1, 1, 6},
+                            {"one tap, strided", {1, 7, 9, 20}, {1, 1, 20, 33}, 0, 2, 1},
+                            {"minimal filtering", {2, 16, 16, 24}, {3, 3, 24, 40}, 1, 1, 1},
+                            {"one channel", {2, 9, 24, 1}, {3, 3, 1, 32}, 1, 1, 1},
+                            {"depthwise", {2, 9, 13, 37}, {3, 3, 1, 37}, 1, 1, 37},
+                            {"depthwise, strided", {1, 9, 24, 16}, {5, 5, 1, 16}, 2, 2, 16}};
+  for (const Followed& c : cases)
+    for (const Dtype dtype : {f32, f16}) {
+      SCOPED_TRACE(std::string(c.what) + ", " + std::string(name_of(dtype)));
+      const auto values = [dtype](const Shape& shape, std::uint64_t seed) {
+        const Array made = astype(real_array(random_values(shape.size(), seed), shape, f32) * 3.0, dtype);
+        made.eval();
+        return made;
+      };
+      const Array x = values(c.src, 1), w = values(c.weight, 2), b = values({c.weight[3]}, 3);
+      Conv2dOptions options;
+      options.stride_h = options.stride_w = c.stride;
+      options.pad_h = options.pad_w = c.pad;
+      options.groups = c.groups;
+      const auto conv = [&] { return conv2d(x, w, b, options); };
+      const Array plain = conv();
+      plain.eval();
+      const Array residual = values(plain.shape(), 4), sum = plain + residual;
+      sum.eval();
+      const Array want[] = {hard_swish(plain), relu(plain), hard_swish(sum), relu(sum)};
+      eval(want);
+      const auto before = engine().plans().launches;
+      plain.eval();
+      conv().eval();
+      const auto alone = engine().plans().launches - before;
+      const Array got[] = {hard_swish(conv()), relu(conv()), hard_swish(conv() + residual), relu(conv() + residual)};
+      for (int i = 0; i < 4; ++i) {
+        const auto so_far = engine().plans().launches;
+        got[i].eval();
+        // Groups of 16 bits widen their operands, and what follows widens with them.
+        if (dtype == f32) {
+          EXPECT_EQ(engine().plans().launches - so_far, alone) << i;
+        }
+        // A residual may join the sum before its last chunk.
+        if (i < 2 || dtype == f16) {
+          EXPECT_TRUE(same_bytes(got[i], want[i])) << i;
+        } else {
+          EXPECT_TRUE(all_close(got[i], want[i].to_vector<double>(),
+                                sum_tolerance(f32, 9 * 9 * c.weight.size() / c.weight[3])));
+        }
+      }
+    }
+}
+
 TEST_P(Conv2dTest, kernels_for_single_pixels_and_single_channels_have_the_same_epilogue) {
   const auto check = [](const Array& plain, std::vector<Array> inputs) {
     const detail::OpPtr op = plain.node()->op;
