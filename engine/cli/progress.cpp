@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -162,7 +163,10 @@ void Progress::begin_wait(std::string what, std::function<Counted()> count, bool
   count_ = std::move(count);
   since_ = Clock::now();
   if (terminal_ && !what_.empty() && (at_once || !drawn_)) draw_wait();
-  if (!thread_.joinable()) thread_ = std::thread([this] { keep_drawing(); });
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { keep_drawing(); });
+  } catch (const std::system_error&) {  // what is waited for is not worth an error
+  }
   changed_.notify_one();
 }
 

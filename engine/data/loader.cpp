@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "core/threads.h"
 #include "data/loader_state.h"
 #include "samebytes/cores.h"
 #include "samebytes/engine.h"
@@ -52,16 +53,11 @@ class Loader::Workers {
  public:
   Workers(std::shared_ptr<State> state, int count) : state_(std::move(state)) {
     try {
-      for (int i = 0; i < count; ++i)
-        threads_.emplace_back([this, i] {
-          name_profile_lane("loader " + std::to_string(i));
-          try {
-            if (!state_->worker_cores().empty()) run_this_thread_on(state_->worker_cores());
-          } catch (const ArgumentError& error) {  // the constructor has checked the cores
-            log_message("warning", error.what());
-          }
-          state_->work();
-        });
+      for (int i = 0; i < count; ++i) threads_.push_back(detail::start_thread("loader", [this, i] { work(i); }));
+    } catch (const Error& error) {
+      if (threads_.empty()) throw;
+      log_message("warning", std::string(error.what()) + "; " + std::to_string(threads_.size()) + " of " +
+                                 std::to_string(count) + " workers load");
     } catch (...) {
       join();
       throw;
@@ -72,6 +68,15 @@ class Loader::Workers {
   Workers& operator=(const Workers&) = delete;
 
  private:
+  void work(int number) {
+    name_profile_lane("loader " + std::to_string(number));
+    try {
+      if (!state_->worker_cores().empty()) run_this_thread_on(state_->worker_cores());
+    } catch (const ArgumentError& error) {  // the constructor has checked the cores
+      log_message("warning", error.what());
+    }
+    state_->work();
+  }
   void join() {
     if (state_->is_forked()) {  // the threads run in the parent: destroying their state would block
       for (std::thread& thread : threads_) thread.detach();

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "core/threads.h"
+
 namespace samebytes::distributed::detail {
 namespace {
 
@@ -106,7 +108,7 @@ void Heartbeat::advance(Transport& transport, bool waits) {
 }
 
 Communicator::Communicator(const GroupOptions& options) : id_(next_communicator()) {
-  thread_ = std::thread([this, options] { work(options); });
+  thread_ = samebytes::detail::start_thread("distributed", [this, options] { work(options); });
   std::exception_ptr error;
   {
     MutexLock lock(mutex_);

@@ -108,7 +108,10 @@ void wait_for(const cl::Event& event, std::span<const Array> arrays) {
       if (event.getInfo<CL_EVENT_CONTEXT>()() != queue.getInfo<CL_QUEUE_CONTEXT>()())
         throw ArgumentError("wait_for: the event is of another context than the arrays; wait for it on the host");
       // PoCL 3.1's basic driver continues without having waited (submission.cpp).
-      if (detail::works_inside_calls(queue.getInfo<CL_QUEUE_DEVICE>())) return event.wait();
+      cl_device_id device = nullptr;
+      detail::check_cl(clGetCommandQueueInfo(queue(), CL_QUEUE_DEVICE, sizeof(cl_device_id), &device, nullptr),
+                       "clGetCommandQueueInfo", "wait_for");
+      if (detail::works_inside_calls(device)) return event.wait();
       const std::vector<cl::Event> events{event};
       return queue.enqueueBarrierWithWaitList(&events);
     });

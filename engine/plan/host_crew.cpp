@@ -1,5 +1,7 @@
 #include "plan/host_crew.h"
 
+#include <system_error>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -75,7 +77,7 @@ void HostCrew::run(int parts, const std::function<void(int)>& work) {
   done_.store(0, std::memory_order_relaxed);
   offer_.store(offer_of(run_of(offer_.load(std::memory_order_relaxed)) + 1, parts), std::memory_order_release);
   if (is_loop && threads_.empty())
-    for (int i = 0; i < helpers_; ++i) threads_.emplace_back([this] { help(); });
+    start_helpers();
   else if (is_loop && sleeping_.load(std::memory_order_relaxed) > 0)
     wake();
   take_parts();
@@ -83,6 +85,15 @@ void HostCrew::run(int parts, const std::function<void(int)>& work) {
   while (!look_for(is_done)) {
   }
   last_run_ = Clock::now();
+}
+
+void HostCrew::start_helpers() {
+  if (is_refused_) return;
+  try {
+    for (int i = 0; i < helpers_; ++i) threads_.emplace_back([this] { help(); });
+  } catch (const std::system_error&) {
+    is_refused_ = true;
+  }
 }
 
 void HostCrew::help() {

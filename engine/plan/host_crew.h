@@ -18,7 +18,7 @@ namespace samebytes::detail {
 class HostCrew {
  public:
   static constexpr int kMostParts = 1 << 15;
-  // Starts no thread before it is worth it.
+  // Starts no thread before it is worth it, and goes on with fewer where the system starts no more.
   explicit HostCrew(int helpers) : helpers_(helpers) {}
   ~HostCrew();
   HostCrew(const HostCrew&) = delete;
@@ -33,12 +33,14 @@ class HostCrew {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void start_helpers();
   void help();
   void wake();
   bool take_parts();  // false if none is left
 
   const int helpers_;
   const ProcessMark process_;
+  bool is_refused_ = false;  // the system starts no thread
   Clock::time_point last_run_;
   // The run that is offered: its number, its parts, and the next one that nobody has taken. `work_` is valid for
   // whoever has taken a part.

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/threads.h"
 #include "runtime/protect.h"
 #include "runtime/runtime.h"
 #include "samebytes/error.h"
@@ -43,7 +44,7 @@ Carrier::Carrier(Runtime& runtime) {
     const Space& space = runtime.space(s);
     queues_.push_back(make_queue(space.context(), space.first_device().handle(), 0, space.name()));
   }
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread("transfers between devices", [this] { run(); });
 }
 
 Carrier::~Carrier() {

@@ -112,7 +112,7 @@ void choose_personality(DeviceInfo* info, const cl::Device& device) {
   std::string measured;
   bool are_vectors_slow = false;
   if (!info->has_fma && info->refused.empty()) {
-    if (const std::optional<KernelSpeed> speed = known_kernel_speed(*info, device)) {
+    if (const std::optional<KernelSpeed> speed = known_kernel_speed(*info, device())) {
       info->has_fma = has_fast_fma(*speed);
       are_vectors_slow = !has_fast_vectors(*speed);
       measured = "; measured: " + text_of_speed(*speed);
@@ -132,7 +132,30 @@ void choose_personality(DeviceInfo* info, const cl::Device& device) {
   }
 }
 
-FoundDevice look_at(const cl::Platform& platform, const std::string& platform_name, const cl::Device& device) {
+std::vector<cl_device_id> devices_of(const cl::Platform& platform) {
+  const auto list = [&](cl_uint room, cl_device_id* devices, cl_uint* count) {
+    const cl_int status = clGetDeviceIDs(platform(), CL_DEVICE_TYPE_ALL, room, devices, count);
+    if (status != CL_SUCCESS) throw cl::Error(status, "clGetDeviceIDs");
+  };
+  cl_uint count = 0;
+  list(0, nullptr, &count);
+  std::vector<cl_device_id> devices(count);
+  list(count, devices.data(), nullptr);
+  return devices;
+}
+
+// Null for a device that is no part of another one.
+cl_device_id whole_of(cl_device_id device) {
+  return ask([&] {
+    cl_device_id whole = nullptr;
+    const cl_int status = clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof(cl_device_id), &whole, nullptr);
+    if (status != CL_SUCCESS && !is_answer(status)) throw cl::Error(status, "clGetDeviceInfo");
+    return whole;
+  });
+}
+
+FoundDevice look_at(const cl::Platform& platform, const std::string& platform_name, cl_device_id handle) {
+  const cl::Device device = borrow(handle);
   DeviceInfo info;
   info.name = text_of<CL_DEVICE_NAME>(device);
   info.vendor = text_of<CL_DEVICE_VENDOR>(device);
@@ -170,7 +193,7 @@ FoundDevice look_at(const cl::Platform& platform, const std::string& platform_na
   else if (version < "1.2")
     info.refused = "OpenCL " + version + ", 1.2 is needed";
   choose_personality(&info, device);
-  return {std::move(info), platform, device};
+  return {std::move(info), platform, handle};
 }
 
 bool contains(std::string text, std::string part) {
@@ -200,6 +223,12 @@ std::string list_text(const std::vector<FoundDevice>& devices) {
 }
 
 }  // namespace
+
+cl::Device borrow(cl_device_id device) {
+  cl::Device borrowed;
+  borrowed() = device;
+  return borrowed;
+}
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -279,12 +308,8 @@ std::vector<FoundDevice> find_devices() {
   for (const cl::Platform& platform : find_platforms()) {
     try {
       const std::string name = ask([&] { return platform.getInfo<CL_PLATFORM_NAME>(); });
-      const std::vector<cl::Device> devices = ask([&] {
-        std::vector<cl::Device> all;
-        platform.getDevices(CL_DEVICE_TYPE_ALL, &all);
-        return all;
-      });
-      for (const cl::Device& device : devices) found.push_back(look_at(platform, name, device));
+      for (const cl_device_id device : ask([&] { return devices_of(platform); }))
+        found.push_back(look_at(platform, name, device));
     } catch (const cl::Error& error) {  // a driver that does not start; explain_no_device() reports it
       if (!is_answer(error.err()))
         log_message("warning", "devices: a driver is left out, since " + std::string(error.what()) +
@@ -332,16 +357,17 @@ FoundDevice find_device(const std::string& name) {
   return std::move(*chosen);
 }
 
-FoundDevice find_device(const cl::Device& device) {
-  cl::Device whole = device;
-  for (cl::Device parent = device; parent(); parent = info_of<CL_DEVICE_PARENT_DEVICE>(parent)) whole = parent;
+FoundDevice find_device(cl_device_id device) {
+  cl_device_id whole = device;
+  for (cl_device_id parent = device; parent; parent = whole_of(parent)) whole = parent;
+  const cl::Device asked = borrow(device);
   for (FoundDevice& found : find_devices()) {
-    if (found.handle() != whole()) continue;
+    if (found.handle != whole) continue;
     found.handle = device;
-    found.info.cores = static_cast<int>(info_of<CL_DEVICE_MAX_COMPUTE_UNITS>(device, 1));
+    found.info.cores = static_cast<int>(info_of<CL_DEVICE_MAX_COMPUTE_UNITS>(asked, 1));
     return found;
   }
-  throw ArgumentError("device: '" + info_of<CL_DEVICE_NAME>(device) + "' belongs to no platform that is installed");
+  throw ArgumentError("device: '" + info_of<CL_DEVICE_NAME>(asked) + "' belongs to no platform that is installed");
 }
 
 std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, const MemoryMode* wanted) {
@@ -365,7 +391,7 @@ std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, con
     if (name.empty()) throw ArgumentError("devices: a name is empty; there is " + list_text(find_devices()));
     FoundDevice found = find_device(name);
     for (std::size_t i = 0; i < chosen.size(); ++i)
-      if (chosen[i].handle() == found.handle())
+      if (chosen[i].handle == found.handle)
         throw ArgumentError("devices: '" + names[i] + "' and '" + name + "' are one device, " + found.info.id + " '" +
                             found.info.name + "'");
     chosen.push_back(std::move(found));

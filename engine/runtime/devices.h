@@ -9,11 +9,16 @@
 
 namespace samebytes::detail {
 
+// Devices that the driver lists live as long as the process, parts of them as long as something is made of them: nobody
+// counts who uses them. The wrapper's copies do, and make queries for it that nobody checks.
 struct FoundDevice {
   DeviceInfo info;
   cl::Platform platform;
-  cl::Device handle;
+  cl_device_id handle = nullptr;
 };
+
+// A wrapper that owns nothing; do not copy it.
+cl::Device borrow(cl_device_id device);
 
 // Empty if there is no driver, or if the loader fails, which *trouble then says.
 std::vector<cl::Platform> find_platforms(std::string* trouble = nullptr);
@@ -25,7 +30,7 @@ std::vector<FoundDevice> find_devices();
 FoundDevice find_device(const std::string& name);
 
 // The device behind a user's handle, which may be a sub-device.
-FoundDevice find_device(const cl::Device& device);
+FoundDevice find_device(cl_device_id device);
 
 // The devices that a list of names selects, in its order; {"all"}: every device that supports the requested memory
 // mode, if one is requested. Throws like find_device, and ArgumentError for an empty name, a device named twice, or

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/mutex.h"
+#include "runtime/devices.h"
 
 namespace samebytes::detail {
 namespace {
@@ -39,13 +40,13 @@ bool find_out(const cl::Device& device) {
 
 }  // namespace
 
-bool works_inside_calls(const cl::Device& device) {
+bool works_inside_calls(cl_device_id device) {
   static Mutex& mutex = *new Mutex;
   static auto& known = *new std::map<cl_device_id, bool>;
   const MutexLock lock(mutex);
-  const auto found = known.find(device());
+  const auto found = known.find(device);
   if (found != known.end()) return found->second;
-  return known[device()] = find_out(device);
+  return known[device] = find_out(borrow(device));
 }
 
 }  // namespace samebytes::detail

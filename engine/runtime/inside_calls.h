@@ -9,6 +9,6 @@ namespace samebytes::detail {
 
 // Found out at the first question for a device, with a host function on a queue of its own; false for a device that
 // runs none. Throws cl::Error.
-bool works_inside_calls(const cl::Device& device);
+bool works_inside_calls(cl_device_id device);
 
 }  // namespace samebytes::detail

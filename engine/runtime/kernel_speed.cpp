@@ -68,7 +68,8 @@ class Probe {
         program_(context_, std::string(kProbe)) {
     groups_ = std::max<std::size_t>(1, device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
     out_ = cl::Buffer(context_, CL_MEM_READ_WRITE, groups_ * kItems * sizeof(float));
-    program_.build(std::vector<cl::Device>{device}, "-cl-std=CL1.2");
+    const cl_int status = clBuildProgram(program_(), 1, &device(), "-cl-std=CL1.2", nullptr, nullptr);
+    if (status != CL_SUCCESS) throw cl::Error(status, "clBuildProgram");
   }
 
   double gflops(const char* entry, std::size_t local, std::size_t lanes) {
@@ -163,8 +164,8 @@ std::string text_of_speed(const KernelSpeed& speed) {
   return text;
 }
 
-KernelSpeed measure_kernel_speed(const cl::Device& device) {
-  Probe probe(device);
+KernelSpeed measure_kernel_speed(cl_device_id device) {
+  Probe probe(borrow(device));
   KernelSpeed speed;
   speed.products = probe.gflops("products", 1, kVector);
   speed.vectors = probe.gflops("vectors", 1, kVector);
@@ -172,7 +173,7 @@ KernelSpeed measure_kernel_speed(const cl::Device& device) {
   return speed;
 }
 
-std::optional<KernelSpeed> known_kernel_speed(const DeviceInfo& info, const cl::Device& device) {
+std::optional<KernelSpeed> known_kernel_speed(const DeviceInfo& info, cl_device_id device) {
   // Called under the lock of find_devices().
   static auto& known = *new std::map<std::string, std::optional<KernelSpeed>>;
   const std::string key = key_of(info);

@@ -17,10 +17,10 @@ bool has_fast_vectors(const KernelSpeed& speed);
 std::string text_of_speed(const KernelSpeed& speed);  // "float16 in one item 95, 64 items 40, ... GFLOP/s"
 
 // Throws cl::Error.
-KernelSpeed measure_kernel_speed(const cl::Device& device);
+KernelSpeed measure_kernel_speed(cl_device_id device);
 
 // What was measured in this process or stands in the store, else measures and keeps it. Empty if the device cannot run
 // the probe. Throws IoError for a damaged store.
-std::optional<KernelSpeed> known_kernel_speed(const DeviceInfo& info, const cl::Device& device);
+std::optional<KernelSpeed> known_kernel_speed(const DeviceInfo& info, cl_device_id device);
 
 }  // namespace samebytes::detail

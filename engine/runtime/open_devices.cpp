@@ -19,27 +19,28 @@ constexpr std::size_t kMostDevices =
 
 // Sub-devices are made once and live as long as the process: a worker of PoCL 3.1 still reads the device of an event
 // that clFinish has waited for, and crashes the process if the last engine on a sub-device has just released it.
-const std::vector<cl::Device>& sub_devices_of(const cl::Device& parent, const std::vector<int>& split,
-                                              const std::string& name) {
+const std::vector<cl_device_id>& sub_devices_of(cl_device_id parent, const std::vector<int>& split,
+                                                const std::string& name) {
   static Mutex mutex;
-  using Made = std::map<std::pair<cl_device_id, std::vector<int>>, std::vector<cl::Device>>;
+  using Made = std::map<std::pair<cl_device_id, std::vector<int>>, std::vector<cl_device_id>>;
   static Made& made = *new Made;
   const MutexLock lock(mutex);
-  std::vector<cl::Device>& parts = made[{parent(), split}];
+  std::vector<cl_device_id>& parts = made[{parent, split}];
   if (!parts.empty()) return parts;
   std::vector<cl_device_partition_property> wanted{CL_DEVICE_PARTITION_BY_COUNTS};
   wanted.insert(wanted.end(), split.begin(), split.end());
   wanted.push_back(CL_DEVICE_PARTITION_BY_COUNTS_LIST_END);
   wanted.push_back(0);
-  try {
-    cl::Device(parent).createSubDevices(wanted.data(), &parts);
-  } catch (const cl::Error& error) {
-    const std::string status = status_name(error.err());
+  std::vector<cl_device_id> all(split.size());
+  const cl_int outcome =
+      clCreateSubDevices(parent, wanted.data(), static_cast<cl_uint>(all.size()), all.data(), nullptr);
+  if (outcome != CL_SUCCESS) {
+    const std::string status = status_name(outcome);
     throw DeviceError("engine: the driver of " + name + " makes no parts of it (clCreateSubDevices: " + status +
                           "); leave split and threads out, or limit the driver's own threads",
                       "clCreateSubDevices", status, name);
   }
-  return parts;
+  return parts = std::move(all);
 }
 
 // The device of a user's queue, after checking that the queue, its context and the options agree.
@@ -55,7 +56,10 @@ FoundDevice device_of_given(const RuntimeOptions& options) {
     throw ArgumentError("engine: expected an in-order queue, got one with CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE");
   if (options.profile && !(has & CL_QUEUE_PROFILING_ENABLE))
     throw ArgumentError("engine: profile was asked for; make the queue with CL_QUEUE_PROFILING_ENABLE");
-  FoundDevice found = find_device(queue.getInfo<CL_QUEUE_DEVICE>());
+  cl_device_id device = nullptr;
+  check_cl(clGetCommandQueueInfo(queue(), CL_QUEUE_DEVICE, sizeof(cl_device_id), &device, nullptr),
+           "clGetCommandQueueInfo", "the queue that was given");
+  FoundDevice found = find_device(device);
   if (!found.info.refused.empty())
     throw ArgumentError("engine: '" + found.info.name + "' cannot be used: " + found.info.refused);
   return found;
@@ -76,9 +80,9 @@ std::vector<FoundDevice> parts_of(FoundDevice found, const RuntimeOptions& optio
   if (has_bad || cores > info.cores || split.size() > kMostDevices)
     throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) +
                         " in all; got " + std::to_string(cores) + " in " + std::to_string(split.size()) + " parts");
-  const std::vector<cl::Device>& handles = sub_devices_of(found.handle, split, info.name);
+  const std::vector<cl_device_id>& handles = sub_devices_of(found.handle, split, info.name);
   for (std::size_t i = 0; i < split.size(); ++i) {
-    FoundDevice& part = parts.emplace_back(FoundDevice{info, found.platform, copy_of(handles[i], info.name)});
+    FoundDevice& part = parts.emplace_back(FoundDevice{info, found.platform, handles[i]});
     part.info.cores = split[i];
     if (split.size() > 1) part.info.id += "." + std::to_string(i);
   }
@@ -200,8 +204,8 @@ void Runtime::make_devices(std::vector<Wanted> wanted) {
     std::vector<cl::Device> handles;  // each once
     for (const Wanted& each : wanted)
       if (each.space == s && std::none_of(handles.begin(), handles.end(),
-                                          [&](const cl::Device& known) { return known() == each.found.handle(); }))
-        handles.push_back(copy_of(each.found.handle, each.found.info.name));
+                                          [&](const cl::Device& known) { return known() == each.found.handle; }))
+        handles.push_back(borrow(each.found.handle));
     DeviceInfo common = *infos.front();
     for (const DeviceInfo* info : infos) {
       common.max_allocation_bytes = std::min(common.max_allocation_bytes, info->max_allocation_bytes);
@@ -214,8 +218,7 @@ void Runtime::make_devices(std::vector<Wanted> wanted) {
     Wanted& each = wanted[i];
     Space& space = *spaces_[static_cast<std::size_t>(each.space)];
     devices_.push_back(std::make_unique<Device>(space, static_cast<int>(i), std::move(each.found.info),
-                                                std::move(each.tuning), std::move(each.found.handle),
-                                                options_.profile));
+                                                std::move(each.tuning), borrow(each.found.handle), options_.profile));
     if (options_.fallback) devices_.back()->kernels().keep_what_builds();
     if (!has_first[static_cast<std::size_t>(each.space)]) space.set_first_device(*devices_.back());
     has_first[static_cast<std::size_t>(each.space)] = true;

@@ -1,5 +1,7 @@
 #include "runtime/reaper.h"
 
+#include <system_error>
+
 namespace samebytes::detail {
 
 Reaper::~Reaper() {
@@ -9,21 +11,47 @@ Reaper::~Reaper() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  drain();
 }
 
 void Reaper::add(TicketPtr ticket, std::function<void()> job) {
   MutexLock lock(mutex_);
   items_.push_back({std::move(ticket), std::move(job)});
   if (!is_started_) {  // most engines never need the thread
-    is_started_ = true;
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = std::thread([this] { run(); });
+      is_started_ = true;
+    } catch (const std::system_error&) {  // destructors add
+    }
   }
   changed_.notify_all();
 }
 
 void Reaper::drain() {
-  MutexLock lock(mutex_);
-  while (!items_.empty() || is_running_) changed_.wait(mutex_);
+  for (;;) {
+    Item item;
+    {
+      MutexLock lock(mutex_);
+      while (is_running_ || (is_started_ && !items_.empty())) changed_.wait(mutex_);
+      if (items_.empty()) return;
+      item = std::move(items_.front());
+      items_.pop_front();
+      is_running_ = true;
+    }
+    finish(std::move(item));
+    MutexLock lock(mutex_);
+    is_running_ = false;
+    changed_.notify_all();
+  }
+}
+
+void Reaper::finish(Item item) {
+  if (item.ticket) item.ticket->wait_quietly();
+  try {
+    item.job();
+  } catch (...) {
+    // Nobody can receive what a user's deleter throws.
+  }
 }
 
 void Reaper::run() {
@@ -31,20 +59,16 @@ void Reaper::run() {
     Item item;
     {
       MutexLock lock(mutex_);
-      is_running_ = false;
-      changed_.notify_all();
-      while (items_.empty() && !is_stopping_) changed_.wait(mutex_);
+      while (is_running_ || (items_.empty() && !is_stopping_)) changed_.wait(mutex_);
       if (items_.empty()) return;
       item = std::move(items_.front());
       items_.pop_front();
       is_running_ = true;
     }
-    if (item.ticket) item.ticket->wait_quietly();
-    try {
-      item.job();
-    } catch (...) {
-      // Nobody can receive what a user's deleter throws.
-    }
+    finish(std::move(item));
+    MutexLock lock(mutex_);
+    is_running_ = false;
+    changed_.notify_all();
   }
 }
 

@@ -16,7 +16,8 @@ class Reaper {
   Reaper() = default;
   ~Reaper();  // drains
 
-  // Runs job once the ticket is complete (null: at once, still on the reaper's thread). Never blocks.
+  // Runs job once the ticket is complete (null: at once, still on the reaper's thread). Never blocks. Where the system
+  // starts no thread, the job waits for the next add, or for drain or the destructor, which then do the work.
   void add(TicketPtr ticket, std::function<void()> job);
   void drain();  // blocks until everything added so far has run
 
@@ -26,11 +27,12 @@ class Reaper {
     std::function<void()> job;
   };
   void run();
+  static void finish(Item item);
 
   Mutex mutex_;
   CondVar changed_;
   std::deque<Item> items_ SAMEBYTES_GUARDED_BY(mutex_);
-  bool is_running_ SAMEBYTES_GUARDED_BY(mutex_) = false;  // the thread is running a job
+  bool is_running_ SAMEBYTES_GUARDED_BY(mutex_) = false;  // somebody is running a job
   bool is_stopping_ SAMEBYTES_GUARDED_BY(mutex_) = false;
   bool is_started_ SAMEBYTES_GUARDED_BY(mutex_) = false;
   std::thread thread_;

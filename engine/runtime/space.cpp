@@ -37,7 +37,7 @@ void Space::open_memory(const RuntimeOptions& options) {
   // The driver's threads must have been started with the right to the key, which is known of PoCL's.
   const auto has_keys = [&] {
     return info_.platform == "Portable Computing Language" &&
-           !on_device(name(), [&] { return works_inside_calls(context_.getInfo<CL_CONTEXT_DEVICES>().front()); });
+           !on_device(name(), [&] { return works_inside_calls(first_device().handle()()); });
   };
   if (setup.protection == Protection::keys && !has_keys()) setup.protection = Protection::pages;
   if (setup.protection != Protection::off && setup.is_exact)

@@ -82,7 +82,7 @@ void CL_CALLBACK sleep_a_while(void* microseconds) {
 // to wait for an event, it does so in the other device's thread, which then waits for itself (PoCL 3.1's basic).
 void enqueue_wait(Device& device, const std::vector<cl_event>& events) {
   const auto count = static_cast<cl_uint>(events.size());
-  const bool is_inside = on_device(device.info().name, [&] { return works_inside_calls(device.handle()); });
+  const bool is_inside = on_device(device.info().name, [&] { return works_inside_calls(device.handle()()); });
   const char* const call = is_inside ? "clWaitForEvents" : "clEnqueueBarrierWithWaitList";
   check_cl(device.runtime().watchdog()->call(
                call, device.info().name,

@@ -130,6 +130,26 @@ TEST_F(FaultsTest, a_loader_that_lists_no_platform_at_first_is_asked_again) {
 }
 
 // Its kernels are in a folder of its own: cold, as they were, then with one bit flipped, and cut off.
+TEST_F(FaultsTest, a_question_about_a_device_that_fails_is_asked_again) {
+  for (const char* number : {"1", "2"}) {
+    const Trial trial = try_fault(std::string("error clGetDeviceInfo ") + number);
+    ASSERT_EQ(trial.result.status, 0) << trial.result.err;
+    EXPECT_TRUE(trial.saved == undisturbed().saved) << number;
+    EXPECT_THAT(trial.result.err, HasSubstr("recovered: a query for devices failed at first"));
+  }
+}
+
+TEST_F(FaultsTest, a_thread_that_the_system_does_not_start_is_done_without_or_named) {
+  for (const char* number : {"1", "2", "3"}) {
+    const Trial trial = try_fault(std::string("error pthread_create ") + number);
+    if (trial.result.status == 0)
+      EXPECT_TRUE(trial.saved == undisturbed().saved) << number;
+    else
+      EXPECT_THAT(trial.result.err, HasSubstr("the system starts no thread: ")) << number;
+    EXPECT_LE(trial.result.status, 1) << trial.result.err;
+  }
+}
+
 TEST_F(FaultsTest, a_damaged_kernel_cache_is_found_and_its_kernels_are_compiled_again) {
   if (list_devices().front().platform != "Portable Computing Language") GTEST_SKIP() << "its driver keeps no kernels";
   namespace fs = std::filesystem;

@@ -25,8 +25,9 @@ std::string why_no_parts() {
 std::string failed_waits_look_complete() {
   static const std::string why = []() -> std::string {
     const detail::FoundDevice found = detail::find_device("");
-    const cl::Context context(found.handle);
-    const cl::CommandQueue queue(context, found.handle);
+    const cl::Device device = detail::borrow(found.handle);
+    const cl::Context context(device);
+    const cl::CommandQueue queue(context, device);
     const cl::Buffer buffer(context, CL_MEM_READ_WRITE, sizeof(int));
     cl::UserEvent gate(context);
     const std::vector<cl::Event> before{gate};

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/threads.h"
 #include "samebytes/error.h"
 
 namespace samebytes::train::parallel {
@@ -37,29 +38,42 @@ const std::vector<Moments<Array>>& Meeting::meet(std::size_t place, Moments<Arra
 }
 
 void Meeting::run(const std::vector<std::function<void()>>& parts) {
-  turn_ = 0;
+  turn_ = parts.size();  // nobody's, before all threads are there
+  bool is_left = false;
   is_finished_.assign(parts.size(), false);
   visits_.assign(parts.size(), 0);
   meetings_.clear();
   error_ = nullptr;
   std::vector<std::thread> threads;
-  for (std::size_t place = 0; place < parts.size(); ++place)
-    threads.emplace_back([&, place] {
-      {
-        std::unique_lock lock(mutex_);
-        wait(lock, place);
-      }
-      std::exception_ptr error;
-      try {
-        parts[place]();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      const std::lock_guard lock(mutex_);
-      if (error && !error_) error_ = error;
-      is_finished_[place] = true;
-      pass(place);
-    });
+  const auto run_part = [&](std::size_t place) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return is_left || turn_ == place; });
+      if (is_left) return;
+    }
+    std::exception_ptr error;
+    try {
+      parts[place]();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::lock_guard lock(mutex_);
+    if (error && !error_) error_ = error;
+    is_finished_[place] = true;
+    pass(place);
+  };
+  try {
+    for (std::size_t place = 0; place < parts.size(); ++place)
+      threads.push_back(detail::start_thread("data parallel", [&, place] { run_part(place); }));
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    is_left = error_ != nullptr;
+    turn_ = 0;
+    changed_.notify_all();
+  }
   for (std::thread& thread : threads) thread.join();
   meetings_.clear();  // handles would keep what they hold
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
