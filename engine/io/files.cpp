@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -35,7 +35,23 @@ constexpr std::size_t kMostOfStream = std::size_t{256} << 20;  // of a device or
 
 std::string system_text(int error) { return std::strerror(error); }
 
-constexpr const char* kTemporary = ".tmp-";  // then the process and a number
+constexpr const char* kTemporary = ".tmp-";  // then the process and a number that nobody can guess
+
+std::uint64_t unguessable_number() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
+    number = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  return number;
+}
+
+// In a folder where everybody may write, as /tmp is, somebody else's link may lead to a file of ours.
+bool is_planted(const std::string& link) {
+  const std::filesystem::path parent = std::filesystem::path(link).parent_path();
+  struct stat own {
+  }, folder{};
+  return ::lstat(link.c_str(), &own) == 0 && ::stat(parent.empty() ? "." : parent.c_str(), &folder) == 0 &&
+         (folder.st_mode & S_IWOTH) != 0 && own.st_uid != ::geteuid() && own.st_uid != folder.st_uid;
+}
 
 // What processes that were killed while they wrote this file left beside it: they are gone, and it is an hour old, as
 // another machine may write to the same folder.
@@ -131,6 +147,9 @@ AtomicFile::AtomicFile(const std::string& path, Access access) : path_(path), ta
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (fs::is_symlink(path, ignored)) {
+    if (is_planted(path))
+      throw IoError("write: " + path_ + ": expected a file, found somebody else's link in a folder that is everybody's",
+                    path_);
     const fs::path resolved = fs::weakly_canonical(path, ignored);
     if (!ignored) target_ = resolved.string();
   }
@@ -142,10 +161,9 @@ AtomicFile::AtomicFile(const std::string& path, Access access) : path_(path), ta
     if (file_ < 0) fail("open", errno);
     return;
   }
-  static std::atomic<unsigned> counter{0};
   for (int attempt = 0; file_ < 0; ++attempt) {
     constexpr int kAttempts = 100;
-    temporary_ = target_ + kTemporary + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+    temporary_ = target_ + kTemporary + std::to_string(::getpid()) + "-" + std::to_string(unguessable_number());
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, access == Access::owner ? 0600 : 0666);
     if (file_ < 0 && (errno != EEXIST || attempt == kAttempts)) {
       temporary_.clear();  // belongs to another writer: do not remove it

@@ -146,6 +146,40 @@ TEST(AtomicFile, keeps_a_symbolic_link_and_replaces_its_target) {
   EXPECT_EQ(get(folder / "target"), "new");
 }
 
+TEST(AtomicFile, nobody_can_guess_the_name_under_which_it_writes) {
+  const TemporaryFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 2; ++i) {
+    const AtomicFile file(folder / "file");
+    for (const auto& entry : std::filesystem::directory_iterator(folder.string()))
+      names.push_back(entry.path().filename().string());
+  }
+  ASSERT_EQ(names.size(), 2u);
+  const std::string begin = "file.tmp-" + std::to_string(::getpid()) + "-";
+  std::uint64_t numbers[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(names[i].starts_with(begin)) << names[i];
+    numbers[i] = std::stoull(names[i].substr(begin.size()));
+  }
+  EXPECT_GT(numbers[0] > numbers[1] ? numbers[0] - numbers[1] : numbers[1] - numbers[0], 1u << 20) << names[0];
+}
+
+TEST(AtomicFile, somebody_elses_link_in_a_folder_of_all_is_refused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make links of others";
+  const TemporaryFolder folder;
+  put(folder / "precious", "old");
+  std::filesystem::create_directory(folder / "all");
+  ASSERT_EQ(::chmod((folder / "all").c_str(), 01777), 0);
+  const std::string link = folder / "all/net";
+  std::filesystem::create_symlink("../precious", link);
+  write_file(link, "ours");  // one's own link is followed
+  EXPECT_EQ(get(folder / "precious"), "ours");
+  ASSERT_EQ(::lchown(link.c_str(), 12345, 12345), 0);
+  const IoError refused = error_of([&] { write_file(link, "bytes"); });
+  EXPECT_NE(std::string(refused.what()).find("somebody else's link"), std::string::npos) << refused.what();
+  EXPECT_EQ(get(folder / "precious"), "ours");
+}
+
 TEST(AtomicFile, names_a_path_that_cannot_be_written) {
   const TemporaryFolder folder;
   const IoError absent = error_of([&] { AtomicFile(folder / "no/such/folder/file"); });
