@@ -161,8 +161,11 @@ std::vector<std::string> Reader::workload_names(const Pair& pair) const {
   std::vector<std::string> names;
   if (pair.value.IsScalar()) names.push_back(pair.value.Scalar());
   if (pair.value.IsSequence())
-    for (const auto& node : pair.value)
-      if (node.IsScalar()) names.push_back(node.Scalar());
+    for (const YAML::Node& node : pair.value) {
+      if (!node.IsScalar())
+        refuse(pair.line, fmt::format("workload: expected names, got {} among them", text_of(node)));
+      names.push_back(node.Scalar());
+    }
   if (names.empty()) refuse(pair.line, fmt::format("workload: expected a name, got {}", text_of(pair.value)));
   return names;
 }

@@ -64,6 +64,24 @@ TEST(RunFile, what_is_printed_is_a_run_file_again) {
   EXPECT_EQ(again.out, first.out);
 }
 
+// Written out, the last list would have ten thousand million million texts.
+TEST(RunFile, aliases_and_nesting_do_not_explode) {
+  std::string lists = "[&a0 [x, x, x, x, x, x, x, x, x, x]";
+  for (int i = 1; i < 16; ++i) {
+    lists += ", &a" + std::to_string(i) + " [";
+    for (int k = 0; k < 10; ++k) lists += (k > 0 ? ", *a" : "*a") + std::to_string(i - 1);
+    lists += "]";
+  }
+  lists += "]\n";
+  const auto result = print_config("workload: " + lists);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("run.yaml:1: workload: expected names, got a list among them"));
+  EXPECT_THAT(print_config("workload: digits\nsteps: " + lists).err,
+              HasSubstr("run.yaml:2: steps: expected a whole number, got a list"));
+  EXPECT_THAT(print_config("workload: digits\nseed: " + std::string(100000, '[')).err,
+              HasSubstr("run.yaml:2: this is not YAML: "));
+}
+
 TEST(RunFile, refuses_with_the_line_and_what_is_wanted) {
   struct Case {
     const char* text;

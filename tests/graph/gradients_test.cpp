@@ -213,6 +213,30 @@ TEST_P(GradientsTest, the_name_of_a_custom_op_cannot_become_source) {
                            "  START(x);\n  START(y);\n"
                            "  for (long i = SB_BEGIN(n); i < SB_END(n); ++i) y[i] = 2 * x[i];\n}\n"};
   EXPECT_EQ(custom_op(twice, std::vector<Array>{array({1.5f})}, {1}).value(), 3.0);
+  CustomOp other = twice;
+  other.entry = "twice -D ARRAY=none\n#error injected\n";
+  EXPECT_THROW(custom_op(other, std::vector<Array>{array({1.5f})}, {1}).value(), Error);
+}
+
+// Names of layers stand in errors and in profiles; a compiler that got this one would refuse it.
+class OddlyNamed final : public nn::Module {
+ public:
+  static constexpr const char* kName = "fc\"\n#error injected\n#line 1 \"\\ -D real=none */ %s";
+  Array forward(const Array& x) override { return exp(gelu(linear_(x)) * 0.125); }
+  void visit(nn::Visitor& visitor) override { visitor.child(kName, linear_); }
+
+ private:
+  nn::Linear linear_{{.in = 3, .out = 2}};
+};
+
+TEST_P(GradientsTest, the_name_of_a_layer_cannot_become_source_or_an_option) {
+  OddlyNamed net;
+  EXPECT_EQ(net.named_parameters().front().name, OddlyNamed::kName + std::string(".weight"));
+  const Array loss = sum(net(ones({4, 3})));
+  const std::vector<Array> parameters = net.parameters();
+  EXPECT_EQ(gradients(loss, parameters)[0].shape(), (Shape{2, 3}));
+  EXPECT_GT(loss.value(), 0);
+  EXPECT_LT(loss.value(), 100);
 }
 
 }  // namespace
