@@ -38,7 +38,8 @@ while kill -0 "$soak" 2>/dev/null; do
   rounds=$((rounds + 1))
 done
 wait "$soak"
-status=$?
+[ $? -eq 0 ] || bad=$((bad + 1))
 tail -n 2 "$work/soak.log"
-echo "soak: $hours h, $rounds rounds of the command, $bad bad"
-[ "$status" -eq 0 ] && [ "$bad" -eq 0 ]
+cycles=$(grep -c ' cycle ' "$work/soak.log")
+echo "soak: $hours h, $cycles cycles in one process and $rounds rounds of the command, $bad bad"
+[ "$bad" -eq 0 ]

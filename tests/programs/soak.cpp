@@ -74,7 +74,9 @@ void errors(Engine& engine, const std::string& folder) {
   must_throw<ArgumentError>("shapes", [] { matmul(ones({2, 3}), ones({2, 3})); });
   must_throw<IoError>("a file", [&] { io::read_file(folder + "/missing"); });
   must_throw<BuildError>("a kernel", [] {
-    custom_op({.name = "broken", .entry = "broken", .source = "__kernel void broken(ARRAY(real, x), const int n) { ; "},
+    custom_op({.name = "broken",
+               .entry = "broken",
+               .source = "__kernel void broken(ARRAY(const real, x), ARRAY(real, y), const int n) { ; "},
               {ones({4})}, {4})
         .eval();
   });
