@@ -20,8 +20,9 @@ void save(const std::string& path, const nn::Module& module, const Metadata& met
 
 // A tensor's name in the file becomes a name of the module in these steps: one that matches a pattern of `skip` is left
 // out; `prefix` is removed, and names without it are left out; each pair of `rename` replaces a pattern by a text with
-// $1, $2 for its groups. Patterns are ECMAScript's and match any part of a name. Without a prefix, "transformer." of
-// Hugging Face's GPT-2 files is removed where that makes names fit.
+// $1, $2 for its groups. Patterns are ECMAScript's and match any part of a name, which has at most 1024 bytes where
+// there are any (IoError). Without a prefix, "transformer." of Hugging Face's GPT-2 files is removed where that makes
+// names fit.
 struct LoadOptions {
   bool strict = true;  // false: skips and reports names that only one side has, and tensors of another shape or kind
   std::string prefix = {};
