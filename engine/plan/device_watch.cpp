@@ -27,7 +27,7 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
   if (runtime.device_count() == 1 || runtime.is_dry()) {
     engine.wait();
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return {std::vector<double>(static_cast<std::size_t>(runtime.own_device_count()), passed), -1};
+    return {std::vector<double>(static_cast<std::size_t>(runtime.own_device_count()), passed), -1, {}};
   }
   if (expected > 0) std::this_thread::sleep_until(start + std::chrono::duration<double>(kFirstLook * expected));
   std::vector<cl::Event> events;
@@ -45,7 +45,7 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
     standing.seconds[static_cast<std::size_t>(d)] =
         standing.seconds[static_cast<std::size_t>(runtime.device(d).index())];
   standing.seconds.resize(static_cast<std::size_t>(runtime.own_device_count()));
-  return {std::move(standing.seconds), standing.failed};
+  return {std::move(standing.seconds), standing.failed, std::move(standing.why)};
 }
 
 int give_up_device(Engine& engine, int device, const std::string& why) {

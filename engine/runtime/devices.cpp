@@ -224,12 +224,6 @@ std::string list_text(const std::vector<FoundDevice>& devices) {
 
 }  // namespace
 
-cl::Device borrow(cl_device_id device) {
-  cl::Device borrowed;
-  borrowed() = device;
-  return borrowed;
-}
-
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";

@@ -18,7 +18,11 @@ struct FoundDevice {
 };
 
 // A wrapper that owns nothing; do not copy it.
-cl::Device borrow(cl_device_id device);
+inline cl::Device borrow(cl_device_id device) {
+  cl::Device borrowed;
+  borrowed() = device;
+  return borrowed;
+}
 
 // Empty if there is no driver, or if the loader fails, which *trouble then says.
 std::vector<cl::Platform> find_platforms(std::string* trouble = nullptr);

@@ -42,7 +42,6 @@ void replace(Handle& to, Handle from) {
 }
 
 // The call that a copy of a handle makes, which the wrappers do not name.
-inline const char* retain_call(const cl::Device&) { return "clRetainDevice"; }
 inline const char* retain_call(const cl::Context&) { return "clRetainContext"; }
 inline const char* retain_call(const cl::CommandQueue&) { return "clRetainCommandQueue"; }
 inline const char* retain_call(const cl::Event&) { return "clRetainEvent"; }

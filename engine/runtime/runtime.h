@@ -271,6 +271,7 @@ class Runtime {
   struct Standing {
     std::vector<double> seconds;
     int failed = -1;
+    std::string why;  // it failed, or what a device that has not answered still has to do
   };
   // The last event of each device; empty if there is none. Under the engine's lock.
   const std::vector<cl::Event>& last_events() const { return tails_; }

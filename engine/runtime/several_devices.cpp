@@ -49,8 +49,16 @@ Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
   }
   MutexLock lock(mutex_);
   for (const TicketPtr& ticket : in_flight_)
-    if (standing.failed < 0 && ticket->is_done() && ticket->is_failed()) standing.failed = ticket->failed_queue();
-  if (standing.failed < 0 && failed_) standing.failed = failed_->failed_queue();
+    if (standing.failed < 0 && ticket->is_done() && ticket->is_failed()) {
+      standing.failed = ticket->failed_queue();
+      standing.why = ticket->failure();
+    }
+  if (standing.failed < 0 && failed_) {
+    standing.failed = failed_->failed_queue();
+    standing.why = failed_->failure();
+  }
+  for (const TicketPtr& ticket : in_flight_)
+    if (standing.why.empty() && !ticket->is_done()) standing.why = "pending: " + ticket->pending_text();
   // A transfer, which counts by the context that it went to.
   if (standing.failed >= lane_count())
     standing.failed = spaces_[static_cast<std::size_t>(standing.failed - lane_count())]->first_device().index();

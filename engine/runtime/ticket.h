@@ -54,10 +54,11 @@ class Ticket {
   void close();          // nothing is added afterwards
   bool is_done() const;  // never blocks; a failed ticket is done
   bool is_failed() const { return state_.load(std::memory_order_acquire) == State::failed; }  // known to have failed
-  void wait();                   // blocks; throws DeviceError if something failed (at every call)
-  void wait_quietly() noexcept;  // blocks; for destructors and the reaper
-  void wait_so_far();            // for the submission itself: everything added up to now
-  std::string failure() const;   // "matmul: CL_OUT_OF_RESOURCES"; empty if nothing failed
+  void wait();                       // blocks; throws DeviceError if something failed (at every call)
+  void wait_quietly() noexcept;      // blocks; for destructors and the reaper
+  void wait_so_far();                // for the submission itself: everything added up to now
+  std::string failure() const;       // "matmul: CL_OUT_OF_RESOURCES"; empty if nothing failed
+  std::string pending_text() const;  // what has not ended
   void throw_if_failed() const;
   int failed_queue() const;  // queue of the launch that failed first; -1 if none did
   // Stops all waiting: the ticket has failed, and its unfinished commands may still run at any time. Requires: the
@@ -83,7 +84,6 @@ class Ticket {
   void note_failure(const Entry& entry, cl_int status) const SAMEBYTES_REQUIRES(mutex_);
   void settle() const SAMEBYTES_REQUIRES(mutex_);  // requires: have_ended()
   void ring_at_ends(const Bell& bell);
-  std::string pending_text() const;  // what has not ended
   std::string pending_text_locked() const SAMEBYTES_REQUIRES(mutex_);
 
   const std::uint64_t number_;

@@ -116,6 +116,10 @@ TEST_F(FaultsTest, two_contexts_end_where_they_once_hung_or_read_freed_memory) {
   const Trial retained = try_fault("error clRetainEvent 30", split, separate);
   EXPECT_EQ(retained.result.status, 1);
   EXPECT_THAT(retained.result.err, AllOf(HasSubstr("clRetain"), HasSubstr(list_devices().front().name)));
+  const Trial launch = try_fault("negative clEnqueueNDRangeKernel 1", split, separate);
+  EXPECT_EQ(launch.result.status, 1);
+  EXPECT_THAT(launch.result.err, AllOf(HasSubstr("failed: "), HasSubstr(": the launch failed on "),
+                                       HasSubstr(", kernel "), HasSubstr("no other device can do its work")));
   const std::map<std::string, std::string> copies{{"SAMEBYTES_CONTEXTS", "separate"}, {"SAMEBYTES_MEMORY", "copy"}};
   for (const char* fault : {"error clEnqueueReadBuffer 3", "error clEnqueueWriteBuffer 3"}) {
     const Trial trial = try_fault(fault, split, copies);

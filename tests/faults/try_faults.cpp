@@ -160,8 +160,9 @@ std::string verdict_of(const Run& run, const Trial& trial, const Outcome& outcom
                          trial.call == "clCreateKernel" || trial.call == "clEnqueueNDRangeKernel";
   const bool has_place = (finds_devices || says(device_name)) && (!is_launch || says("kernel "));
   const bool names_call = says(trial.call) && says("CL_") && has_place;
-  const bool names =
-      is_opencl ? names_call || says("stall_seconds") || (says("the launch failed on") && has_place) : says(": ");
+  const bool names = is_opencl ? names_call || says("stall_seconds") ||
+                                     ((says("the launch failed on") || says("has not answered for")) && has_place)
+                               : says(": ");
   if (run.ranks > 1) return has_line && names ? "clean" : "bad";
   return outcome.status == 1 && has_line && names ? "clean" : "bad";
 }

@@ -164,7 +164,8 @@ std::optional<Devices::Failure> Devices::evaluate(const std::vector<Piece>& piec
   seconds = standing.seconds;
   for (const Piece& piece : pieces)
     if (!error && standing.failed < 0 && std::isinf(seconds[static_cast<std::size_t>(piece.device)]))
-      return Failure{DeviceEvent::Kind::silent, piece.device, fmt::format("has not answered for {:.1f} s", passed())};
+      return Failure{DeviceEvent::Kind::silent, piece.device,
+                     fmt::format("has not answered for {:.1f} s ({})", passed(), standing.why)};
   try {
     if (!error && standing.failed >= 0)
       for (const Array& root : roots) root.wait();
@@ -173,7 +174,7 @@ std::optional<Devices::Failure> Devices::evaluate(const std::vector<Piece>& piec
   }
   if (error && (standing.failed < 0 || left() == 1)) throw DeviceError(*error);
   if (error || standing.failed >= 0)
-    return Failure{DeviceEvent::Kind::failed, standing.failed, error ? error->what() : "a launch failed"};
+    return Failure{DeviceEvent::Kind::failed, standing.failed, error ? std::string(error->what()) : standing.why};
   if (engine_->plans().plans_made != plans) seconds.clear();  // of building more than of running
   return std::nullopt;
 }

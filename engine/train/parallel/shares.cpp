@@ -280,8 +280,11 @@ void Devices::give_up(const Failure& failure, std::int64_t samples) {
   const auto d = static_cast<std::size_t>(failure.device);
   try {
     give_up_device(*engine_, failure.device, failure.why);
-  } catch (const ArgumentError&) {  // nobody can do its work
-    throw DeviceError(failure.why, "step", "failed", names_[d]);
+  } catch (const ArgumentError&) {
+    throw DeviceError(
+        fmt::format("{} ({}) {}{}; no other device can do its work", names_[d], engine_->device(failure.device).name,
+                    failure.kind == DeviceEvent::Kind::silent ? "" : "failed: ", failure.why),
+        "step", "failed", names_[d]);
   }
   std::vector<double> parts = parts_;
   parts[d] = 0;
