@@ -1,25 +1,28 @@
-// Elements by their numbers. Letters: O outer, D the indexed axis, J indices, I inner; arrays are dense. An index
-// outside [0, D) has no element: moves put `missing` there, sums leave it out.
+// Elements by their numbers. Letters: O outer, D the indexed axis, J indices, I inner; arrays are dense. A negative
+// index counts from the end, where `from_end` is D and not 0. What is outside [0, D) then has no element: moves put
+// `missing` there, sums leave it out.
 // Program: transformer
+#include "shared/indexing.clh"
 
 #define INDEXING_TILE 256  // columns of one group of indexing_scatter_add
 
 // Where inner is 1: elements [e, end) of dst line by line, line o from src's, by the index from `at` on. What is read
 // for an index outside does not count, so that the loop has no branch.
-#define INDEXING_LINES(T, at)                                                 \
-  while (inner == 1 && depth > 0 && e < end) {                                \
-    const long count = min(items - j, end - e);                               \
-    const __global T* line = src + o * depth;                                 \
-    const __global int* places = index + (at);                                \
-    __global T* to = dst + e;                                                 \
-    for (long k = 0; k < count; ++k) {                                        \
-      const int is_known = (uint)places[k] < (uint)depth;                     \
-      const T value = line[is_known ? places[k] : 0];                         \
-      to[k] = is_known ? value : (T)missing;                                  \
-    }                                                                         \
-    e += count;                                                               \
-    j = 0;                                                                    \
-    ++o;                                                                      \
+#define INDEXING_LINES(T, at, from_end)                  \
+  while (inner == 1 && depth > 0 && e < end) {           \
+    const long count = min(items - j, end - e);          \
+    const __global T* line = src + o * depth;            \
+    const __global int* places = index + (at);           \
+    __global T* to = dst + e;                            \
+    for (long k = 0; k < count; ++k) {                   \
+      const int d = INDEXING_PLACE(places[k], from_end); \
+      const int is_known = (uint)d < (uint)depth;        \
+      const T value = line[is_known ? d : 0];            \
+      to[k] = is_known ? value : (T)missing;             \
+    }                                                    \
+    e += count;                                          \
+    j = 0;                                               \
+    ++o;                                                 \
   }
 
 // Moves of elements as bits, one family for all types of a size. Geometry: over_elements(O * J * I).
@@ -28,7 +31,7 @@
 #define INDEXING_MOVES(bits, T)                                                                       \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(indexing_take_, bits)(         \
       ARRAY(const T, src), ARRAY(const int, index), ARRAY(T, dst), const long outer, const int depth, \
-      const long items, const long inner, const int missing) {                                        \
+      const long items, const long inner, const int missing, const int from_end) {                    \
     START(src);                                                                                       \
     START(index);                                                                                     \
     START(dst);                                                                                       \
@@ -37,15 +40,15 @@
     const long row = e / inner;                                                                       \
     long i = e - row * inner, o = row / items;                                                        \
     long j = row - o * items;                                                                         \
-    INDEXING_LINES(T, j)                                                                              \
+    INDEXING_LINES(T, j, from_end)                                                                    \
     while (e < end) {                                                                                 \
       const long count = min(inner - i, end - e);                                                     \
-      const int d = index[j];                                                                         \
+      const int d = INDEXING_PLACE(index[j], from_end);                                               \
       __global T* to = dst + e;                                                                       \
       long k = 0;                                                                                     \
       if (d >= 0 && d < depth) {                                                                      \
         const __global T* from = src + (o * depth + d) * inner + i;                                   \
-        const int after = index[min((long)j + 1, items - 1)];                                         \
+        const int after = INDEXING_PLACE(index[min((long)j + 1, items - 1)], from_end);               \
         const __global T* next = src + (o * depth + clamp(after, 0, depth - 1)) * inner + i;          \
         for (; k + 16 <= count; k += 16) {                                                            \
           SB_FETCH(next + k);                                                                         \
@@ -65,7 +68,7 @@
   }                                                                                                   \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(indexing_gather_, bits)(       \
       ARRAY(const T, src), ARRAY(const int, index), ARRAY(T, dst), const long outer, const int depth, \
-      const long items, const long inner, const int missing) {                                        \
+      const long items, const long inner, const int missing, const int from_end) {                    \
     START(src);                                                                                       \
     START(index);                                                                                     \
     START(dst);                                                                                       \
@@ -74,11 +77,11 @@
     const long row = e / inner;                                                                       \
     long i = e - row * inner, o = row / items;                                                        \
     long j = row - o * items;                                                                         \
-    INDEXING_LINES(T, e)                                                                              \
+    INDEXING_LINES(T, e, from_end)                                                                    \
     while (e < end) {                                                                                 \
       const __global T* from = src + o * depth * inner;                                               \
       for (; i < inner && e < end; ++i, ++e) {                                                        \
-        const int d = index[e];                                                                       \
+        const int d = INDEXING_PLACE(index[e], from_end);                                             \
         dst[e] = d >= 0 && d < depth ? from[d * inner + i] : (T)missing;                              \
       }                                                                                               \
       i = 0;                                                                                          \
@@ -100,19 +103,19 @@ INDEXING_MOVES(64, ulong)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sort(ARRAY(const int, index), ARRAY(int, order),
                                                                            ARRAY(int, starts), ARRAY(int, ranks),
                                                                            const int items, const int depth,
-                                                                           const int left_out) {
+                                                                           const int left_out, const int from_end) {
   START(index);
   START(order);
   START(starts);
   START(ranks);
   for (int d = 0; d < depth + 2; ++d) starts[d] = 0;
   for (int j = 0; j < items; ++j) {
-    const int d = index[j];
+    const int d = INDEXING_PLACE(index[j], from_end);
     ranks[j] = starts[(d >= 0 && d < depth && d != left_out ? d : depth) + 1]++;
   }
   for (int d = 0; d < depth + 1; ++d) starts[d + 1] += starts[d];
   for (int j = 0; j < items; ++j) {
-    const int d = index[j];
+    const int d = INDEXING_PLACE(index[j], from_end);
     order[starts[d >= 0 && d < depth && d != left_out ? d : depth] + ranks[j]] = j;
   }
 }
@@ -178,11 +181,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
 }
 
 // dst [O, D, I] = base [O, D, I] (zeros where null) with src [O, J, I] added at index [O, J, I], in the order of j.
-// Where `spoils` is set, a line along D that has an index outside becomes NaN. Geometry: over_rows, a group for each o
-// and each INDEXING_TILE columns of I.
+// index_line is from the indices of one o to those of the next: J * I, or 0 where all o have the same. base may lie
+// where dst lies. Where `spoils` is set, a line along D that has an index outside becomes NaN. Geometry: over_rows, a
+// group for each o and each INDEXING_TILE columns of I.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_scatter_add(
-    ARRAY(const real, base), ARRAY(const int, index), ARRAY(const real, src), ARRAY_INPLACE(real, dst),
-    const int depth, const long items, const long inner, const int spoils) {
+    ARRAY_INPLACE(const real, base), ARRAY(const int, index), ARRAY(const real, src), ARRAY_INPLACE(real, dst),
+    const int depth, const long items, const long inner, const long index_line, const int spoils) {
   START(base);
   START(index);
   START(src);
@@ -202,14 +206,27 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_scatter_ad
       for (long i = 0; i < length; ++i) to[left + i] = 0;
     }
   }
+  const __global int* places = index + o * index_line + first;
+  const __global real* from = src + o * items * inner + first;
+  if (inner == 1) {
+    int is_outside = 0;
+    for (long j = 0; j < items; ++j) {
+      const int d = INDEXING_PLACE(places[j], depth);
+      if ((uint)d < (uint)depth)
+        to[d] += from[j];
+      else
+        is_outside = 1;
+    }
+    for (int d = 0; spoils && is_outside && d < depth; ++d) to[d] = NAN;
+    return;
+  }
   bool spoilt[INDEXING_TILE];
   for (int i = 0; i < INDEXING_TILE; ++i) spoilt[i] = false;
-  for (long j = 0; j < items; ++j) {
-    const long from = (o * items + j) * inner + first;
+  for (long j = 0; j < items; ++j, places += inner, from += inner) {
     for (long i = 0; i < columns; ++i) {
-      const int d = index[from + i];
+      const int d = INDEXING_PLACE(places[i], depth);
       if (d >= 0 && d < depth) {
-        to[d * inner + i] += src[from + i];
+        to[d * inner + i] += from[i];
       } else {
         spoilt[i] = true;
       }
@@ -219,8 +236,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_scatter_ad
     for (int d = 0; spoilt[i] && d < depth; ++d) to[d * inner + i] = NAN;
 }
 
-// dst [O, index[o, j, i], I] = src [O, J, I], where no index comes twice in a line along D: each element is written
-// once. Geometry: over_elements(O * J * I).
+// dst [O, index[o, j, i], I] = src [O, J, I], where no index is negative or comes twice in a line along D: each element
+// is written once. Geometry: over_elements(O * J * I).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_put(ARRAY(const int, index),
                                                                           ARRAY(const stored, src), ARRAY(stored, dst),
                                                                           const long outer, const int depth,

@@ -1,5 +1,6 @@
 // Values put at places, combined in a fixed order. Letters: O outer, D the indexed axis, J indices, I inner; arrays are
-// dense. CPU: one work-item per group, SCATTER_TILE columns of I each.
+// dense; a negative index counts from the end. CPU: one work-item per group, SCATTER_TILE columns of I each.
+#include "shared/indexing.clh"
 #include "shared/scatter.h"
 
 #define SCATTER_TILE 64
@@ -12,8 +13,9 @@
    : (how) == SCATTER_AMAX  ? ((v) > (b) || (v) != (v) ? (v) : (b)) \
                             : ((v) < (b) || (v) != (v) ? (v) : (b)))
 
-// dst [O, D, I] = base [O, D, I] combined with src [O, J, I] at index [O, J, I], in the order of j. A line along D that
-// has an index outside becomes `missing`. Geometry: over_rows, a group for each o and each SCATTER_TILE columns of I.
+// dst [O, D, I] = base [O, D, I] (zeros where null) combined with src [O, J, I] at index [O, J, I], in the order of j.
+// A line along D that has an index outside becomes `missing`. Geometry: over_rows, a group for each o and each
+// SCATTER_TILE columns of I.
 #define SCATTER_LINES(T, NAME)                                                                            \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(scatter_, NAME)(                   \
       ARRAY(const T, base), ARRAY(const int, index), ARRAY(const T, src), ARRAY(T, dst), const int depth, \
@@ -26,17 +28,32 @@
     const long first = ((long)get_group_id(0) - o * tiles) * SCATTER_TILE;                                \
     const long columns = min((long)SCATTER_TILE, inner - first), at = o * depth * inner + first;          \
     __global T* to = dst + at;                                                                            \
+    const bool is_whole = columns == inner; /* then the columns of all d are one stretch */               \
+    const long runs = is_whole ? 1 : depth, length = is_whole ? depth * inner : columns;                  \
+    for (long r = 0; r < runs; ++r) {                                                                     \
+      const long left = r * inner;                                                                        \
+      if (base) {                                                                                         \
+        for (long i = 0; i < length; ++i) to[left + i] = base[at + left + i];                             \
+      } else {                                                                                            \
+        for (long i = 0; i < length; ++i) to[left + i] = 0;                                               \
+      }                                                                                                   \
+    }                                                                                                     \
     bool is_spoilt[SCATTER_TILE];                                                                         \
     for (int i = 0; i < SCATTER_TILE; ++i) is_spoilt[i] = false;                                          \
-    for (int d = 0; d < depth; ++d)                                                                       \
-      for (long i = 0; i < columns; ++i) to[d * inner + i] = base[at + d * inner + i];                    \
-    for (long j = 0; j < items; ++j) {                                                                    \
-      const long from = (o * items + j) * inner + first;                                                  \
+    const __global int* places = index + o * items * inner + first;                                       \
+    const __global T* from = src + o * items * inner + first;                                             \
+    for (long j = 0; j < items; ++j, places += inner, from += inner) {                                    \
       for (long i = 0; i < columns; ++i) {                                                                \
-        const int d = index[from + i];                                                                    \
-        if (d >= 0 && d < depth) {                                                                        \
-          const T b = to[d * inner + i], v = src[from + i];                                               \
-          to[d * inner + i] = SCATTER_COMBINED(b, v, how);                                                \
+        const int d = INDEXING_PLACE(places[i], depth);                                                   \
+        if ((uint)d < (uint)depth) {                                                                      \
+          __global T* there = to + (d * inner + i);                                                       \
+          const T v = from[i];                                                                            \
+          if (how == SCATTER_REPLACE) {                                                                   \
+            *there = v;                                                                                   \
+          } else {                                                                                        \
+            const T b = *there;                                                                           \
+            *there = SCATTER_COMBINED(b, v, how);                                                         \
+          }                                                                                               \
         } else {                                                                                          \
           is_spoilt[i] = true;                                                                            \
         }                                                                                                 \
@@ -47,5 +64,45 @@
   }
 SCATTER_LINES(real, real)
 SCATTER_LINES(int, i32)
+
+// The gradient of SCATTER_REPLACE for src: dsrc [O, J, I] = dy [O, D, I] at index [O, J, I] where no later j of the
+// line has the same index, else 0; all 0 in a line that has an index outside. taken [groups, D, SCATTER_TILE] is
+// scratch. Geometry as above.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scatter_last(ARRAY(const real, dy),
+                                                                          ARRAY(const int, index), ARRAY(uchar, taken),
+                                                                          ARRAY(real, dsrc), const int depth,
+                                                                          const long items, const long inner) {
+  START(dy);
+  START(index);
+  START(taken);
+  START(dsrc);
+  const long tiles = (inner + SCATTER_TILE - 1) / SCATTER_TILE, o = (long)get_group_id(0) / tiles;
+  const long first = ((long)get_group_id(0) - o * tiles) * SCATTER_TILE;
+  const long columns = min((long)SCATTER_TILE, inner - first), at = o * items * inner + first;
+  const __global real* from = dy + o * depth * inner + first;
+  __global uchar* marks = taken + (long)get_group_id(0) * depth * SCATTER_TILE;
+  const long length = depth * columns;
+  for (long i = 0; i < length; ++i) marks[i] = 0;
+  bool is_spoilt[SCATTER_TILE];
+  for (int i = 0; i < SCATTER_TILE; ++i) is_spoilt[i] = false;
+  bool is_any_spoilt = false;
+  for (long j = items - 1; j >= 0; --j) {
+    const __global int* places = index + at + j * inner;
+    __global real* to = dsrc + at + j * inner;
+    for (long i = 0; i < columns; ++i) {
+      const int d = INDEXING_PLACE(places[i], depth);
+      if ((uint)d < (uint)depth) {
+        __global uchar* mark = marks + (d * columns + i);
+        to[i] = *mark ? 0 : from[d * inner + i];
+        *mark = 1;
+      } else {
+        is_spoilt[i] = is_any_spoilt = true;
+      }
+    }
+  }
+  for (long j = 0; is_any_spoilt && j < items; ++j)
+    for (long i = 0; i < columns; ++i)
+      if (is_spoilt[i]) dsrc[at + j * inner + i] = 0;
+}
 #undef SCATTER_LINES
 #undef SCATTER_COMBINED

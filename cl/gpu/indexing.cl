@@ -1,6 +1,8 @@
-// Elements by their numbers. Letters: O outer, D the indexed axis, J indices, I inner; arrays are dense. An index
-// outside [0, D) has no element: moves put `missing` there, sums leave it out.
+// Elements by their numbers. Letters: O outer, D the indexed axis, J indices, I inner; arrays are dense. A negative
+// index counts from the end, where `from_end` is D and not 0. What is outside [0, D) then has no element: moves put
+// `missing` there, sums leave it out.
 // Program: transformer
+#include "shared/indexing.clh"
 
 #define INDEXING_ITEMS 256  // work-items of indexing_sort
 #define INDEXING_TILE 64    // columns, and work-items, of one group of indexing_scatter_add
@@ -11,27 +13,27 @@
 #define INDEXING_MOVES(bits, T)                                                                                        \
   __kernel void SB_JOIN(indexing_take_, bits)(ARRAY(const T, src), ARRAY(const int, index), ARRAY(T, dst),             \
                                               const long outer, const int depth, const long items, const long inner,   \
-                                              const int missing) {                                                     \
+                                              const int missing, const int from_end) {                                 \
     START(src);                                                                                                        \
     START(index);                                                                                                      \
     START(dst);                                                                                                        \
     const long n = outer * items * inner, end = SB_END(n);                                                             \
     for (long e = SB_BEGIN(n); e < end; ++e) {                                                                         \
       const long row = e / inner, i = e - row * inner, o = row / items;                                                \
-      const int d = index[row - o * items];                                                                            \
+      const int d = INDEXING_PLACE(index[row - o * items], from_end);                                                  \
       dst[e] = d >= 0 && d < depth ? src[(o * depth + d) * inner + i] : (T)missing;                                    \
     }                                                                                                                  \
   }                                                                                                                    \
   __kernel void SB_JOIN(indexing_gather_, bits)(ARRAY(const T, src), ARRAY(const int, index), ARRAY(T, dst),           \
                                                 const long outer, const int depth, const long items, const long inner, \
-                                                const int missing) {                                                   \
+                                                const int missing, const int from_end) {                               \
     START(src);                                                                                                        \
     START(index);                                                                                                      \
     START(dst);                                                                                                        \
     const long n = outer * items * inner, end = SB_END(n);                                                             \
     for (long e = SB_BEGIN(n); e < end; ++e) {                                                                         \
       const long row = e / inner, i = e - row * inner, o = row / items;                                                \
-      const int d = index[e];                                                                                          \
+      const int d = INDEXING_PLACE(index[e], from_end);                                                                \
       dst[e] = d >= 0 && d < depth ? src[(o * depth + d) * inner + i] : (T)missing;                                    \
     }                                                                                                                  \
   }
@@ -47,7 +49,7 @@ INDEXING_MOVES(64, ulong)
 // what came in earlier blocks and the earlier items of its own block, so no atomics are needed and the order is fixed.
 __kernel __attribute__((reqd_work_group_size(INDEXING_ITEMS, 1, 1))) void indexing_sort(
     ARRAY(const int, index), ARRAY(int, order), ARRAY(int, starts), ARRAY(int, ranks), const int items, const int depth,
-    const int left_out) {
+    const int left_out, const int from_end) {
   START(index);
   START(order);
   START(starts);
@@ -60,7 +62,7 @@ __kernel __attribute__((reqd_work_group_size(INDEXING_ITEMS, 1, 1))) void indexi
     const int j = first + l;
     int value = -1;
     if (j < items) {
-      value = index[j];
+      value = INDEXING_PLACE(index[j], from_end);
       if (value < 0 || value >= depth || value == left_out) value = depth;
     }
     block[l] = value;
@@ -95,7 +97,7 @@ __kernel __attribute__((reqd_work_group_size(INDEXING_ITEMS, 1, 1))) void indexi
   }
   barrier(CLK_GLOBAL_MEM_FENCE);
   for (int j = l; j < items; j += INDEXING_ITEMS) {
-    const int d = index[j];
+    const int d = INDEXING_PLACE(index[j], from_end);
     order[starts[d >= 0 && d < depth && d != left_out ? d : depth] + ranks[j]] = j;
   }
 }
@@ -128,11 +130,12 @@ __kernel void indexing_sum(ARRAY(const int, order), ARRAY(const int, starts), AR
 }
 
 // dst [O, D, I] = base [O, D, I] (zeros where null) with src [O, J, I] added at index [O, J, I], in the order of j.
-// Where `spoils` is set, a line along D that has an index outside becomes NaN. Geometry: over_rows, a group of
-// INDEXING_TILE work-items for each o and each INDEXING_TILE columns of I.
-__kernel void indexing_scatter_add(ARRAY(const real, base), ARRAY(const int, index), ARRAY(const real, src),
+// index_line is from the indices of one o to those of the next: J * I, or 0 where all o have the same. base may lie
+// where dst lies. Where `spoils` is set, a line along D that has an index outside becomes NaN. Geometry: over_rows, a
+// group of INDEXING_TILE work-items for each o and each INDEXING_TILE columns of I.
+__kernel void indexing_scatter_add(ARRAY_INPLACE(const real, base), ARRAY(const int, index), ARRAY(const real, src),
                                    ARRAY_INPLACE(real, dst), const int depth, const long items, const long inner,
-                                   const int spoils) {
+                                   const long index_line, const int spoils) {
   START(base);
   START(index);
   START(src);
@@ -146,7 +149,7 @@ __kernel void indexing_scatter_add(ARRAY(const real, base), ARRAY(const int, ind
   bool is_outside = false;
   for (long j = 0; j < items; ++j) {
     const long from = (o * items + j) * inner + i;
-    const int d = index[from];
+    const int d = INDEXING_PLACE(index[o * index_line + j * inner + i], depth);
     if (d >= 0 && d < depth) {
       to[d * inner] += src[from];
     } else {
@@ -157,8 +160,8 @@ __kernel void indexing_scatter_add(ARRAY(const real, base), ARRAY(const int, ind
     for (int d = 0; d < depth; ++d) to[d * inner] = NAN;
 }
 
-// dst [O, index[o, j, i], I] = src [O, J, I], where no index comes twice in a line along D: each element is written
-// once. Geometry: over_elements(O * J * I).
+// dst [O, index[o, j, i], I] = src [O, J, I], where no index is negative or comes twice in a line along D: each element
+// is written once. Geometry: over_elements(O * J * I).
 __kernel void indexing_put(ARRAY(const int, index), ARRAY(const stored, src), ARRAY(stored, dst), const long outer,
                            const int depth, const long items, const long inner) {
   START(index);

@@ -30,46 +30,6 @@ constexpr double kValuesOfRun = 64;
 HostWork work_of(std::int64_t runs, std::int64_t values) {
   return {.values = kValuesOfRun * static_cast<double>(runs) + static_cast<double>(values)};
 }
-// Elements that are looked up one by one: the same of each.
-constexpr double kValuesOfPlace = 6;
-HostWork work_of_places(std::int64_t values) { return {.values = kValuesOfPlace * static_cast<double>(values)}; }
-
-template <class T>
-void take(const HostIndexing& s, const T* src, const std::int32_t* index, T* dst, std::int64_t begin,
-          std::int64_t end) {
-  const auto is_known = [&](std::int32_t place) { return place >= 0 && place < s.depth; };
-  dst += begin * s.inner;
-  for (std::int64_t at = begin; at < end;) {
-    const std::int64_t o = at / s.items, first = o * s.items, stop = std::min(end, first + s.items);
-    const T* const from = src + o * s.depth * s.inner;
-    for (; at < stop; ++at, dst += s.inner) {
-      const std::int32_t place = index[at - first];
-      if (s.inner == 1)
-        *dst = is_known(place) ? from[place] : static_cast<T>(s.missing);
-      else if (is_known(place))
-        std::copy_n(from + place * s.inner, s.inner, dst);
-      else
-        std::fill_n(dst, s.inner, static_cast<T>(s.missing));
-    }
-  }
-}
-
-template <class T>
-void gather(const HostIndexing& s, const T* src, const std::int32_t* index, T* dst, std::int64_t begin,
-            std::int64_t end) {
-  index += begin * s.inner;
-  dst += begin * s.inner;
-  for (std::int64_t at = begin; at < end;) {
-    const std::int64_t o = at / s.items, stop = std::min(end, (o + 1) * s.items);
-    const T* const from = src + o * s.depth * s.inner;
-    for (; at < stop; ++at)
-      for (std::int64_t i = 0; i < s.inner; ++i, ++index) {
-        const bool is_known = *index >= 0 && *index < s.depth;
-        *dst++ = is_known ? from[*index * s.inner + i] : static_cast<T>(s.missing);
-      }
-  }
-}
-
 // The position of src that position i of the continued axis shows, outside [0, n); -1: the constant.
 std::int64_t shown_outside(const HostPad& s, std::int64_t i) {
   if (s.mode == PAD_REFLECT) return i < 0 ? -i : 2 * (s.n - 1) - i;
@@ -114,31 +74,6 @@ void add_host_concat(KernelCall& call, std::size_t width_of_element, std::int64_
                    for (std::int64_t row = begin; row < end; ++row)
                      std::copy_n(at<const T>(arrays, 0) + row * width, width,
                                  at<T>(arrays, 1) + row * dst_stride + start);
-                 });
-  });
-}
-
-void add_host_take(KernelCall& call, std::size_t width_of_element, const HostIndexing& shape) {
-  const std::int64_t rows = shape.outer * shape.items, values = rows * shape.inner;
-  if (values > kMostHostValues) return;
-  with_word(width_of_element, [&](auto word) {
-    using T = decltype(word);
-    call.on_host(shape.inner == 1 ? work_of_places(values) : work_of(rows, values), rows,
-                 [shape](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
-                   take(shape, at<const T>(arrays, 0), at<const std::int32_t>(arrays, 1), at<T>(arrays, 2), begin, end);
-                 });
-  });
-}
-
-void add_host_gather(KernelCall& call, std::size_t width_of_element, const HostIndexing& shape) {
-  const std::int64_t values = shape.outer * shape.items * shape.inner;
-  if (values > kMostHostValues) return;
-  with_word(width_of_element, [&](auto word) {
-    using T = decltype(word);
-    call.on_host(work_of_places(values), shape.outer * shape.items,
-                 [shape](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
-                   gather(shape, at<const T>(arrays, 0), at<const std::int32_t>(arrays, 1), at<T>(arrays, 2), begin,
-                          end);
                  });
   });
 }

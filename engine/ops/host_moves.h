@@ -1,5 +1,4 @@
-// Moves of elements as bits on the host, for small launches: concat, take, gather, pad and update_slice of cl/*/. Each
-// has the arguments of its kernel, elements of 1, 2, 4 or 8 bytes, and gives the same bytes in both personalities.
+// Moves of elements as bits on the host, for small launches: concat, pad and update_slice of cl/*/. Each has the arguments of its kernel, elements of 1, 2, 4 or 8 bytes, and gives the same bytes in both personalities.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +10,6 @@ namespace samebytes::detail {
 // Each offers the host form of a launch with the kernel's arrays, unless there is too much to move.
 void add_host_concat(KernelCall& call, std::size_t width_of_element, std::int64_t rows, std::int64_t width,
                      std::int64_t dst_stride, std::int64_t start);
-
-// src [outer, depth, inner], index [items] of take and [outer, items, inner] of gather.
-struct HostIndexing {
-  std::int64_t outer = 1;
-  int depth = 1;
-  std::int64_t items = 1, inner = 1;
-  int missing = 0;  // bits where an index is none
-};
-void add_host_take(KernelCall& call, std::size_t width_of_element, const HostIndexing& shape);
-void add_host_gather(KernelCall& call, std::size_t width_of_element, const HostIndexing& shape);
 
 // src [outer, n, inner] -> dst [outer, d, inner]; the arrays are src, fill or none, dst.
 struct HostPad {

@@ -10,7 +10,6 @@
 #include "graph/launch.h"
 #include "graph/written.h"
 #include "ops/dtypes.h"
-#include "ops/host_moves.h"
 #include "ops/indexing.h"
 #include "ops/rows.h"
 #include "ops/sizes.h"
@@ -25,6 +24,8 @@ constexpr int kNoIndex = -1;  // no index is left out
 
 // Whether a row of indexing_sum costs as much as the places that it sums; the items of a GPU's group share them.
 constexpr PerPersonality<bool> kCountsSums{true, false};
+// Whether one work-item adds to a line of its own faster than sorted indices are summed up.
+constexpr PerPersonality<bool> kAddsToLines{true, false};
 
 // A dense array seen from one axis.
 // All bits set is NaN in every floating type; true is 1.
@@ -32,37 +33,54 @@ int missing_bits(Dtype dtype) { return dtype == bool_ ? 1 : -1; }
 
 std::string sized(const char* entry, Dtype dtype) { return entry + std::to_string(bytes_of(dtype) * 8); }
 
-Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape, int axis, int left_out,
-                  bool spoils);
+// How an index stands for a place along an axis.
+struct Places {
+  int axis = 0;
+  bool count_from_end = true;  // negative ones
+  int left_out = kNoIndex;     // gets no sums
+  bool spoil = false;          // an index outside makes its sums NaN
+
+  void hash(Hasher& hasher) const {
+    hasher.add(static_cast<std::uint64_t>(axis) << 2 | std::uint64_t{count_from_end} << 1 | std::uint64_t{spoil});
+    hasher.add(static_cast<std::uint64_t>(left_out));
+  }
+  int from_end(std::int64_t depth) const { return count_from_end ? static_cast<int>(depth) : 0; }
+};
+
+Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape, const Places& places);
 
 // Inputs: index [J], src [O, J, I] and perhaps base [O, D, I] -> base (or zeros) plus the sums of the places of each
 // index.
 class IndexedSum final : public Op {
  public:
-  IndexedSum(int axis, int left_out, bool spoils)
+  explicit IndexedSum(const Places& places)
       : Op({.may_overwrite = {.result = 0, .input = 2}}),  // the base, which is as large as a vocabulary's weight
-        axis_(axis),
-        left_out_(left_out),
-        spoils_(spoils) {}
+        places_(places) {}
   std::string_view name() const override { return "indexed_sum"; }
-  void hash(Hasher& hasher) const override {
-    hasher.add(static_cast<std::uint64_t>(axis_) << 1 | std::uint64_t{spoils_});
-    hasher.add(static_cast<std::uint64_t>(left_out_));
-  }
+  void hash(Hasher& hasher) const override { places_.hash(hasher); }
   void launch(Launch& run) const override {
-    const Around at(run.dst_shape(), axis_);
+    const Around at(run.dst_shape(), places_.axis);
     const std::int64_t items = run.src_shape(0).size();
     const int depth = static_cast<int>(at.depth);
+    const bool is_line = at.inner == 1 && places_.count_from_end && places_.left_out == kNoIndex;
+    if (is_line && run.pick(kAddsToLines) && run.dst_dtype() == real_of(run.dst_dtype())) {
+      run.kernel("indexing_scatter_add", run.dst_dtype())
+          .args(run.optional_src(2), run.src(0), run.src(1), run.dst(), depth, items, at.inner, std::int64_t{0},
+                int{places_.spoil})
+          .over_rows(at.outer);
+      return;
+    }
     const Operand order = run.temp(items, i32), starts = run.temp(at.depth + 2, i32), ranks = run.temp(items, i32);
     constexpr int kSorters = 256;  // INDEXING_ITEMS of cl/gpu/indexing.cl
     run.kernel("indexing_sort", run.dst_dtype())
-        .args(run.src(0), order, starts, ranks, static_cast<int>(items), depth, left_out_)
+        .args(run.src(0), order, starts, ranks, static_cast<int>(items), depth, places_.left_out,
+              places_.from_end(at.depth))
         .over_rows(1, kSorters);
     const std::int64_t cost = at.inner * (run.pick(kCountsSums) ? 1 + items / at.depth : 1);
     const RowShare share = share_rows(run, at.outer * at.depth, cost);
     run.kernel("indexing_sum", run.dst_dtype())
         .args(order, starts, run.src(1), run.optional_src(2), run.dst(), at.outer, depth, items, at.inner,
-              share.rows_per_group, int{spoils_})
+              share.rows_per_group, int{places_.spoil})
         .over_rows(share.groups, share.group);
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
@@ -70,10 +88,11 @@ class IndexedSum final : public Op {
     std::vector<Array> result(request.src.size());
     if (request.wanted[1]) {  // what was left out, or lies outside, was not added
       const auto number = [](std::int64_t n) { return full({}, static_cast<double>(n), i32); };
-      const Array left = equal(index, number(left_out_)), low = less(index, number(0));
-      const Array out = maximum(maximum(left, low), greater_equal(index, number(dy.shape()[axis_])));
-      const Array taken = take(dy, where(out, number(0), index), axis_);
-      Shape beside(std::vector<std::int64_t>(static_cast<std::size_t>(axis_), 1));
+      const std::int64_t depth = dy.shape()[places_.axis];
+      Array out = maximum(less(index, number(-places_.from_end(depth))), greater_equal(index, number(depth)));
+      if (places_.left_out != kNoIndex) out = maximum(out, equal(index, number(places_.left_out)));
+      const Array taken = take(dy, where(out, number(0), index), places_.axis);
+      Shape beside(std::vector<std::int64_t>(static_cast<std::size_t>(places_.axis), 1));
       for (const std::int64_t size : index.shape()) beside.push_back(size);
       while (beside.rank() < taken.shape().rank()) beside.push_back(1);
       result[1] = reshape(masked_fill(taken, broadcast_to(reshape(out, beside), taken.shape()), 0.0), src.shape());
@@ -84,54 +103,47 @@ class IndexedSum final : public Op {
   Array added_to(const Node& node, const Array& other) const override {
     const Node& base = *other.node();
     if (node.inputs.size() > 2 || (base.is_view && !base.is_dense())) return {};
-    return indexed_sum(other, Array(node.inputs[0].node), Array(node.inputs[1].node), node.shape, axis_, left_out_,
-                       spoils_);
+    return indexed_sum(other, Array(node.inputs[0].node), Array(node.inputs[1].node), node.shape, places_);
   }
 
  private:
-  int axis_, left_out_;
-  bool spoils_;
+  Places places_;
 };
 
 // base (zeros where it is an empty handle) of `shape` plus the sums of src over the places of each index; f32 or f64.
-Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape, int axis, int left_out,
-                  bool spoils) {
+Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape, const Places& places) {
   if (index.size() == 0 || src.size() == 0) return base.defined() ? base : zeros(shape, src.dtype());
   std::vector<Array> inputs{index, src};
   if (base.defined()) inputs.push_back(base);
-  return make_array(make_op<IndexedSum>(axis, left_out, spoils), shape, src.dtype(), inputs);
+  return make_array(make_op<IndexedSum>(places), shape, src.dtype(), inputs);
 }
 
 class Take final : public Op, public Written {
  public:
-  Take(const char* name, int axis, int left_out) : name_(name), axis_(axis), left_out_(left_out) {}
+  Take(const char* name, const Places& places) : name_(name), places_(places) {}
   std::string_view name() const override { return name_; }
-  void hash(Hasher& hasher) const override {
-    hasher.add(static_cast<std::uint64_t>(axis_));
-    hasher.add(static_cast<std::uint64_t>(left_out_));
-  }
+  void hash(Hasher& hasher) const override { places_.hash(hasher); }
   void launch(Launch& run) const override {
-    const Around at(run.src_shape(0), axis_);
+    const Around at(run.src_shape(0), places_.axis);
     const std::int64_t items = run.src_shape(1).size();
     const Dtype dtype = run.dst_dtype();
-    KernelCall call = run.kernel(sized("indexing_take_", dtype), real_of(dtype));
-    const int depth = static_cast<int>(at.depth);
-    call.args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing_bits(dtype))
+    const int depth = static_cast<int>(at.depth), missing = missing_bits(dtype), from_end = places_.from_end(at.depth);
+    run.kernel(sized("indexing_take_", dtype))
+        .args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing, from_end)
         .over_elements(at.outer * items * at.inner);
-    add_host_take(call, bytes_of(dtype), {at.outer, depth, items, at.inner, missing_bits(dtype)});
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &a = request.src[0], &dy = request.dy[0];
     if (!is_floating(a.dtype())) return {};
-    return {indexed_sum(Array(), request.src[1], as_dtype(dy, a.dtype()), a.shape(), axis_, left_out_, false), Array()};
+    return {indexed_sum(Array(), request.src[1], as_dtype(dy, a.dtype()), a.shape(), places_), Array()};
   }
   void write(NodeWriter& w) const override {
-    w.give(w.put("Gather", {w.in(0), w.in(1)}, {{"axis", std::int64_t{axis_}}}));
+    w.give(w.put("Gather", {w.in(0), w.in(1)}, {{"axis", std::int64_t{places_.axis}}}));
   }
 
  private:
   const char* name_;
-  int axis_, left_out_;
+  Places places_;
 };
 
 // Inputs: index, src and, where `has_base`, base; else base is zeros. All as pattern [O, D or J, I].
@@ -148,7 +160,7 @@ class ScatterAdd final : public Op {
     const std::int64_t tile = run.constant("indexing", "INDEXING_TILE", run.dst_dtype());
     run.kernel("indexing_scatter_add", run.dst_dtype())
         .args(run.optional_src(2), run.src(0), run.src(1), run.dst(), static_cast<int>(at.depth), items, at.inner,
-              int{spoils_})
+              items * at.inner, int{spoils_})
         .over_rows(at.outer * ((at.inner + tile - 1) / tile), static_cast<int>(tile));
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
@@ -171,8 +183,7 @@ Array add_at(const Array& base, const Shape& shape, int axis, const Array& index
   const Around at(shape, axis);
   if (at.outer * at.inner == 1) {  // a single line, which one work-item would have to walk
     const Array line = base.defined() ? reshape(base, {-1}) : Array();
-    const Array sums =
-        indexed_sum(line, reshape(index, {-1}), reshape(src, {-1}), Shape{at.depth}, 0, kNoIndex, spoils);
+    const Array sums = indexed_sum(line, reshape(index, {-1}), reshape(src, {-1}), Shape{at.depth}, {.spoil = spoils});
     return reshape(sums, shape);
   }
   std::vector<Array> inputs{index, src};
@@ -211,11 +222,10 @@ class Gather final : public Op, public Written {
     const Around at(run.src_shape(0), axis_);
     const std::int64_t items = run.src_shape(1)[axis_];
     const Dtype dtype = run.dst_dtype();
-    KernelCall call = run.kernel(sized("indexing_gather_", dtype), real_of(dtype));
-    const int depth = static_cast<int>(at.depth);
-    call.args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing_bits(dtype))
+    const int depth = static_cast<int>(at.depth), missing = missing_bits(dtype);
+    run.kernel(sized("indexing_gather_", dtype))
+        .args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing, depth)
         .over_elements(at.outer * items * at.inner);
-    add_host_gather(call, bytes_of(dtype), {at.outer, depth, items, at.inner, missing_bits(dtype)});
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &a = request.src[0], &dy = request.dy[0];
@@ -239,13 +249,6 @@ class Gather final : public Op, public Written {
 Array checked_index(const char* op, const Array& index, const char* name) {
   require(index.defined() && (index.dtype() == i32 || index.dtype() == u8), op, "needs i32 or u8 indices", index, name);
   return index.dtype() == i32 ? index : astype(index, i32);
-}
-
-// Indices of which those from -depth to -1 count from the end.
-Array counted_index(const char* op, const Array& index, const char* name, std::int64_t depth) {
-  const Array at = checked_index(op, index, name);
-  if (index.dtype() == u8 || depth == 0) return at;
-  return where(logical_and(less(at, 0), greater_equal(at, -depth)), at + depth, at);
 }
 
 int countable_axis(const char* op, const Array& a, int axis) {
@@ -274,7 +277,8 @@ Array corner(Array a, const Shape& shape, int axis) {
   return a;
 }
 
-Array take_rows(const char* name, const Array& a, const Array& index, int axis, int left_out) {
+Array take_rows(const char* name, const Array& a, const Array& index, const Places& places) {
+  const int axis = places.axis;
   Shape shape;
   for (int i = 0; i < axis; ++i) shape.push_back(a.shape()[i]);
   for (const std::int64_t size : index.shape()) shape.push_back(size);
@@ -283,7 +287,7 @@ Array take_rows(const char* name, const Array& a, const Array& index, int axis, 
           "index");
   require(a.size() > 0 || shape.size() == 0, name, "needs elements to take", a, "a");
   const Array inputs[] = {a, index};
-  return make_array(make_op<Take>(name, axis, left_out), shape, a.dtype(), inputs);
+  return make_array(make_op<Take>(name, places), shape, a.dtype(), inputs);
 }
 
 }  // namespace
@@ -299,7 +303,7 @@ ScatterParts scatter_parts(const char* op, const Array& a, int axis, const Array
   parts.a = a;
   require(src.defined() && src.dtype() == a.dtype(), op, ("needs src of " + std::string(name_of(a.dtype()))).c_str(),
           src, "src");
-  parts.index = counted_index(op, index, "index", a.shape()[parts.axis]);
+  parts.index = checked_index(op, index, "index");
   const Shape& at = parts.index.shape();
   if (!fits_within(at, a.shape(), parts.axis) || !fits_within(at, src.shape(), -1))
     throw ArgumentError(std::string(op) + ": index must fit into src, and into a in every axis but " +
@@ -326,18 +330,18 @@ Array embedding(const Input& ids, const Input& table, std::optional<std::int32_t
   if (padding_index && (*padding_index < 0 || *padding_index >= table.shape()[0]))
     throw ArgumentError("embedding: padding_index must be a row of the table, got " + std::to_string(*padding_index) +
                         ", table is " + detail::describe(table));
-  return detail::take_rows(kOp, table, index, 0, padding_index.value_or(detail::kNoIndex));
+  return detail::take_rows(kOp, table, index,
+                           {.count_from_end = false, .left_out = padding_index.value_or(detail::kNoIndex)});
 }
 
 Array take(const Input& a, const Input& index, int axis) {
   axis = detail::countable_axis("take", a, axis);
-  return detail::take_rows("take", a, detail::counted_index("take", index, "index", a.shape()[axis]), axis,
-                           detail::kNoIndex);
+  return detail::take_rows("take", a, detail::checked_index("take", index, "index"), {.axis = axis});
 }
 
 Array gather(const Input& a, int axis, const Input& index) {
   axis = detail::countable_axis("gather", a, axis);
-  const Array at = detail::counted_index("gather", index, "index", a.shape()[axis]);
+  const Array at = detail::checked_index("gather", index, "index");
   if (!detail::fits_within(at.shape(), a.shape(), axis))
     throw ArgumentError("gather: index must fit into a in every axis but " + std::to_string(axis) + ", a is " +
                         detail::describe(a) + ", index is " + detail::describe(index));

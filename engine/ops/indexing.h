@@ -9,7 +9,7 @@ namespace samebytes::detail {
 // along the axis, so the gradient is moved back instead of added up.
 Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct);
 
-// What the scatters check and normalise: i32 indices counted from the front, a and src reduced to what the index
+// What the scatters check and normalise: i32 indices, a and src reduced to what the index
 // reaches. `axis` counts from the front. Throws ArgumentError.
 struct ScatterParts {
   Array a, index, src;
@@ -17,5 +17,8 @@ struct ScatterParts {
   int beyond = -1;  // an axis along which `a` has more places than the index, which stay as they are
 };
 ScatterParts scatter_parts(const char* op, const Array& a, int axis, const Array& index, const Array& src);
+
+// scatter() into zeros of `shape`, which is that of index and src but along `axis`, where depth and an i32 index fit.
+Array put_at(const Shape& shape, int axis, const Array& index, const Array& src);
 
 }  // namespace samebytes::detail

@@ -2,9 +2,12 @@
 // The options of one, two and three axes as the one form that all poolings work with.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "graph/op.h"
+#include "ops/indexing.h"
 #include "ops/pool_nd.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -59,8 +62,8 @@ Array unpooled(const char* op, const Array& src, const Array& indices, std::init
   std::int64_t lines = 1;
   for (int i = 1; i <= axes; ++i) lines *= s[i];
   const Shape from{s[0], lines, s.back()};
-  const Array empty = zeros({s[0], places, s.back()}, src.dtype());
-  return reshape(scatter(empty, 1, reshape(indices, from), reshape(src, from)), shape);
+  require(places <= std::numeric_limits<std::int32_t>::max(), op, "needs places that i32 can count", src, "src");
+  return reshape(put_at({s[0], places, s.back()}, 1, reshape(indices, from), reshape(src, from)), shape);
 }
 
 }  // namespace

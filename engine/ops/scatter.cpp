@@ -15,16 +15,45 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-Array scatter_by(int how, const Array& a, int axis, const Array& index, const Array& src);
+Array scatter_by(int how, const Array& a, const Shape& shape, int axis, const Array& index, const Array& src);
 
-// The number of src's place along the axis, in the shape of the index.
-Array order_of(const Array& index, int axis) {
-  Shape line;
-  for (int i = 0; i < index.shape().rank(); ++i) line.push_back(i == axis ? index.shape()[i] : 1);
-  return broadcast_to(reshape(arange(0, static_cast<double>(index.shape()[axis]), 1, i32), line), index.shape());
+struct Lines {
+  Around at;
+  std::int64_t tile, groups;
+  Lines(const Launch& run, const Shape& shape, int axis, Dtype dtype)
+      : at(shape, axis),
+        tile(run.constant("scatter", "SCATTER_TILE", dtype)),
+        groups(at.outer * ceil_div(at.inner, tile)) {}
+};
+
+// Inputs index and dy: the gradient of values that replace others.
+class ScatterLast final : public Op {
+ public:
+  explicit ScatterLast(int axis) : axis_(axis) {}
+  std::string_view name() const override { return "scatter_last"; }
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
+  void launch(Launch& run) const override {
+    const Lines lines(run, run.src_shape(1), axis_, run.dst_dtype());
+    const Around& at = lines.at;
+    const Operand taken = run.temp(lines.groups * at.depth * lines.tile, u8);
+    run.kernel("scatter_last", run.dst_dtype())
+        .args(run.src(1), run.src(0), taken, run.dst(), static_cast<int>(at.depth), run.src_shape(0)[axis_], at.inner)
+        .over_rows(lines.groups, static_cast<int>(lines.tile));
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    return {Array(), scatter_by(SCATTER_REPLACE, {}, request.src[1].shape(), axis_, request.src[0], request.dy[0])};
+  }
+
+ private:
+  int axis_;
+};
+
+Array last_at(const Array& dy, int axis, const Array& index) {
+  const Array inputs[] = {index, dy};
+  return make_array(make_op<ScatterLast>(axis), index.shape(), dy.dtype(), inputs);
 }
 
-// Inputs a, index and src, dense and of equal sizes but along the axis.
+// Inputs index, src and perhaps a (else zeros), dense and of equal sizes but along the axis.
 class Scatter final : public Op {
  public:
   Scatter(int axis, int how) : axis_(axis), how_(how) {}
@@ -34,21 +63,20 @@ class Scatter final : public Op {
     hasher.add(static_cast<std::uint64_t>(how_));
   }
   void launch(Launch& run) const override {
-    const Around at(run.dst_shape(), axis_);
     const Dtype dtype = run.dst_dtype();
     const Dtype program = dtype == i32 ? f32 : dtype;
-    const std::int64_t tile = run.constant("scatter", "SCATTER_TILE", program);
+    const Lines lines(run, run.dst_shape(), axis_, program);
     KernelCall call = run.kernel(dtype == i32 ? "scatter_i32" : "scatter_real", program);
-    call.args(run.src(0), run.src(1), run.src(2), run.dst(), static_cast<int>(at.depth), run.src_shape(1)[axis_],
-              at.inner, how_);
+    call.args(run.optional_src(2), run.src(0), run.src(1), run.dst(), static_cast<int>(lines.at.depth),
+              run.src_shape(0)[axis_], lines.at.inner, how_);
     if (dtype == i32)
       call.args(-1);
     else
       call.args(std::numeric_limits<double>::quiet_NaN());
-    call.over_rows(at.outer * ((at.inner + tile - 1) / tile), static_cast<int>(tile));
+    call.over_rows(lines.groups, static_cast<int>(lines.tile));
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
-    if (!is_floating(request.src[0].dtype())) return {};
+    if (!is_floating(request.src[1].dtype())) return {};
     if (how_ == SCATTER_REPLACE) return of_replace(request);
     if (how_ == SCATTER_PROD) return of_prod(request);
     return of_extreme(request);
@@ -57,54 +85,51 @@ class Scatter final : public Op {
  private:
   // Places that were replaced give nothing back; of those that went to one place the last one counts.
   std::vector<Array> of_replace(const GradientRequest& request) const {
-    const Array &dy = request.dy[0], &index = request.src[1];
-    std::vector<Array> result(3);
-    if (request.wanted[0]) result[0] = scatter(dy, axis_, index, zeros(index.shape(), dy.dtype()));
-    if (request.wanted[2]) {
-      const Array order = order_of(index, axis_);
-      const Array last = scatter_by(SCATTER_REPLACE, full(dy.shape(), -1, i32), axis_, index, order);
-      const Array lost = not_equal(gather(last, axis_, index), order);
-      result[2] = masked_fill(gather(dy, axis_, index), lost, 0.0);
-    }
+    const Array &dy = request.dy[0], &index = request.src[0];
+    std::vector<Array> result(request.src.size());
+    if (request.wanted[1]) result[1] = last_at(dy, axis_, index);
+    if (result.size() > 2 && request.wanted[2])
+      result[2] = scatter_by(SCATTER_REPLACE, dy, dy.shape(), axis_, index, zeros(index.shape(), dy.dtype()));
     return result;
   }
 
   // The product of the others: of all that are not 0, where none of the others is 0.
   std::vector<Array> of_prod(const GradientRequest& request) const {
-    const Array &dy = request.dy[0], &a = request.src[0], &index = request.src[1], &src = request.src[2];
+    const Array &dy = request.dy[0], &index = request.src[0], &src = request.src[1], &a = request.src[2];
     const Array a_is_zero = equal(a, 0), src_is_zero = equal(src, 0);
     const Array rest_a = masked_fill(a, a_is_zero, 1.0), rest_src = masked_fill(src, src_is_zero, 1.0);
-    const Array rest = scatter_by(SCATTER_PROD, rest_a, axis_, index, rest_src);
+    const Array rest = scatter_by(SCATTER_PROD, rest_a, rest_a.shape(), axis_, index, rest_src);
     const Array zeros_there = scatter_add(astype(a_is_zero, a.dtype()), axis_, index, astype(src_is_zero, a.dtype()));
     std::vector<Array> result(3);
     // Of an element that is 0 itself the others have one 0 fewer.
     const auto others = [](const Array& count, const Array& is_zero) {
       return not_equal(count, astype(is_zero, count.dtype()));
     };
-    if (request.wanted[0]) result[0] = masked_fill(dy * rest / rest_a, others(zeros_there, a_is_zero), 0.0);
-    if (request.wanted[2])
-      result[2] = masked_fill(gather(dy, axis_, index) * gather(rest, axis_, index) / rest_src,
+    if (request.wanted[2]) result[2] = masked_fill(dy * rest / rest_a, others(zeros_there, a_is_zero), 0.0);
+    if (request.wanted[1])
+      result[1] = masked_fill(gather(dy, axis_, index) * gather(rest, axis_, index) / rest_src,
                               others(gather(zeros_there, axis_, index), src_is_zero), 0.0);
     return result;
   }
 
   // Equal values share the gradient.
   std::vector<Array> of_extreme(const GradientRequest& request) const {
-    const Array &dy = request.dy[0], &a = request.src[0], &index = request.src[1], &src = request.src[2];
+    const Array &dy = request.dy[0], &index = request.src[0], &src = request.src[1], &a = request.src[2];
     const Array &y = request.dst[0], of_a = astype(equal(a, y), a.dtype());
     const Array of_src = astype(equal(src, gather(y, axis_, index)), a.dtype());
     const Array share = dy / scatter_add(of_a, axis_, index, of_src);
-    return {of_a * share, Array(), of_src * gather(share, axis_, index)};
+    return {Array(), of_src * gather(share, axis_, index), of_a * share};
   }
 
   int axis_, how_;
 };
 
-// a, index and src as scatter_parts leaves them, or with places beyond the index.
-Array scatter_by(int how, const Array& a, int axis, const Array& index, const Array& src) {
-  if (index.size() == 0 || a.size() == 0) return a;
-  const Array inputs[] = {a, index, src};
-  return make_array(make_op<Scatter>(axis, how), a.shape(), a.dtype(), inputs);
+// a (an empty handle: zeros) of `shape`, index and src as scatter_parts leaves them, or with places beyond the index.
+Array scatter_by(int how, const Array& a, const Shape& shape, int axis, const Array& index, const Array& src) {
+  if (index.size() == 0 || shape.size() == 0) return a.defined() ? a : zeros(shape, src.dtype());
+  std::vector<Array> inputs{index, src};
+  if (a.defined()) inputs.push_back(a);
+  return make_array(make_op<Scatter>(axis, how), shape, src.dtype(), inputs);
 }
 
 // f(a, src), where 16 bits become f32 and what the index does not reach stays beside.
@@ -138,13 +163,20 @@ double neutral(ScatterReduce reduce) {
 }
 
 }  // namespace
+
+Array put_at(const Shape& shape, int axis, const Array& index, const Array& src) {
+  if (src.dtype() == f16 || src.dtype() == bf16)
+    return astype(put_at(shape, axis, index, astype(src, f32)), src.dtype());
+  return scatter_by(SCATTER_REPLACE, {}, shape, axis, index, src);
+}
+
 }  // namespace detail
 
 Array scatter(const Input& a, int axis, const Input& index, const Input& src) {
   const detail::ScatterParts parts = detail::scatter_parts("scatter", a, axis, index, src);
   detail::require(is_floating(a.dtype()) || a.dtype() == i32, "scatter", "needs a floating or i32 array", a, "a");
   return detail::over_reached(parts, [&](const Array& base, const Array& values) {
-    return detail::scatter_by(detail::SCATTER_REPLACE, base, parts.axis, parts.index, values);
+    return detail::scatter_by(detail::SCATTER_REPLACE, base, base.shape(), parts.axis, parts.index, values);
   });
 }
 
@@ -155,7 +187,7 @@ Array scatter_reduce(const Input& a, int axis, const Input& index, const Input& 
   return detail::over_reached(parts, [&](const Array& base, const Array& values) {
     const auto put = [&](const Array& under, double value) {
       const Array all = full(parts.index.shape(), value, under.dtype());
-      return detail::scatter_by(detail::SCATTER_REPLACE, under, parts.axis, parts.index, all);
+      return detail::scatter_by(detail::SCATTER_REPLACE, under, under.shape(), parts.axis, parts.index, all);
     };
     const Array start = o.include_self ? base : put(base, is_sum ? 0.0 : detail::neutral(o.reduce));
     if (is_sum) {
@@ -169,7 +201,7 @@ Array scatter_reduce(const Input& a, int axis, const Input& index, const Input& 
     const int how = o.reduce == ScatterReduce::prod   ? detail::SCATTER_PROD
                     : o.reduce == ScatterReduce::amax ? detail::SCATTER_AMAX
                                                       : detail::SCATTER_AMIN;
-    return detail::scatter_by(how, start, parts.axis, parts.index, values);
+    return detail::scatter_by(how, start, start.shape(), parts.axis, parts.index, values);
   });
 }
 

@@ -202,6 +202,70 @@ TEST_P(IndexingTest, an_index_outside_spoils_what_it_asks_for) {
   EXPECT_TRUE(all_close(line, std::vector<double>{nan, nan, nan}, 0));
 }
 
+TEST_P(IndexingTest, negative_indices_count_from_the_end_in_one_launch) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto launches_of = [&](const Array& y) {
+    const std::uint64_t before = engine().plans().launches;
+    y.wait();
+    return engine().plans().launches - before;
+  };
+  for (const Shape& shape : {Shape{3, 5, 7}, Shape{1, 6, 1}, Shape{2, 19, 33}, Shape{70, 4, 2}})
+    for (int axis = 0; axis < 3; ++axis) {
+      SCOPED_TRACE(shape.to_string() + " " + std::to_string(axis));
+      const auto depth = static_cast<int>(shape[axis]);
+      Shape from = shape;
+      from[axis] = 9;
+      const Ints ids = random_ids(from.size(), depth), line = random_ids(9, depth, 6);
+      Ints from_end = ids, line_from_end = line;
+      for (std::size_t i = 0; i < ids.size(); i += 2) from_end[i] -= depth;
+      for (std::size_t i = 0; i < line.size(); i += 2) line_from_end[i] -= depth;
+      const Array a = real_array(random_values(shape.size()), shape, f32).wait();
+      const Array src = real_array(random_values(from.size(), 2), from, f32).wait();
+      const std::vector<Array> wrt{a, src};
+      const auto made = [&](const Ints& all, const Ints& few) {
+        const Array index = index_array(all, from).wait(), places = index_array(few, {9}).wait();
+        const Array taken = take(a, places, axis), gathered = gather(a, axis, index),
+                    sums = scatter_add(a, axis, index, src), put = scatter(a, axis, index, src);
+        for (const Array& y : {taken, gathered, put}) EXPECT_EQ(launches_of(y), 1u);
+        std::vector<Array> results{taken, gathered, sums, put};
+        for (const Array& y : {taken, gathered, sums, put})
+          for (const Array& d : gradients(sum(square(y)) + sum(src) + sum(a), wrt)) results.push_back(d);
+        return results;
+      };
+      const std::vector<Array> want = made(ids, line), got = made(from_end, line_from_end);
+      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(same_bytes(got[i], want[i])) << i;
+    }
+  // -D is the first element, what lies before it is outside; ids of an embedding count from the front alone.
+  const std::vector<Array> wrt{array({1, 2, 3}, {3, 1})};
+  const Array ends = index_array({-3, -4, 2, 3, std::numeric_limits<std::int32_t>::min()}, {5});
+  const Array taken = take(wrt[0], ends), gathered = gather(wrt[0], 0, reshape(ends, {5, 1}));
+  for (const Array& y : {taken, gathered}) {
+    EXPECT_TRUE(all_close(y, std::vector<double>{1, nan, 3, nan, nan}, 0));
+    EXPECT_TRUE(all_close(gradients(sum(y), wrt)[0], std::vector<double>{1, 0, 1}, 0));
+  }
+  const Array rows = embedding(index_array({-3, 2}, {2}), wrt[0]);
+  EXPECT_TRUE(all_close(rows, std::vector<double>{nan, 3}, 0));
+  EXPECT_TRUE(all_close(gradients(sum(rows), wrt)[0], std::vector<double>{0, 0, 1}, 0));
+  EXPECT_TRUE(all_close(scatter_add(zeros({3}), 0, index_array({-3, -1, 1}, {3}), array({1, 2, 4})),
+                        std::vector<double>{1, 4, 2}, 0));
+  EXPECT_TRUE(all_close(scatter_add(zeros({2, 3}), 1, index_array({-3, -1, 1, 0, -4, 2}, {2, 3}), ones({2, 3})),
+                        std::vector<double>{1, 1, 1, nan, nan, nan}, 0));
+}
+
+// Sums at the indices of one axis that all lines share, with and without neighbours behind the axis.
+TEST_P(IndexingTest, sums_of_lines_are_those_of_sorted_indices) {
+  const Ints ids = random_ids(60, 7);
+  const auto dy = random_values(5 * 60, 3);
+  for (const Dtype dtype : {f32, f16}) {
+    const Array a = zeros({5, 7}, dtype), index = index_array(ids, {60}), weight = real_array(dy, {5, 60}, dtype);
+    const Array line = gradients(sum(take(a, index, 1) * weight), std::vector<Array>{a})[0];
+    // Of two columns the first ones: these indices are sorted.
+    const Array wide = zeros({5, 7, 2}, dtype), both = stack({weight, weight}, 2);
+    const Array sorted = gradients(sum(take(wide, index, 1) * both), std::vector<Array>{wide})[0];
+    EXPECT_TRUE(same_bytes(line, squeeze(slice(sorted, 2, 0, 1), 2))) << name_of(dtype);
+  }
+}
+
 TEST_P(IndexingTest, one_hot_marks_one_class) {
   const Array y = one_hot(index_array({2, 0, 5}, {3}), 3);
   EXPECT_TRUE(all_close(y, std::vector<double>{0, 0, 1, 1, 0, 0, 0, 0, 0}, 0));

@@ -141,6 +141,43 @@ TEST_P(ScatterTest, gradients_are_the_numerical_ones) {
   }
 }
 
+// Columns of several groups, indices that come again, and a line that has one outside.
+TEST_P(ScatterTest, only_the_last_value_of_a_place_gets_its_gradient) {
+  const Case c{"", {2, 5, 131}, {2, 9, 131}, 1};
+  auto list = places(c);
+  list[130 + 131 * 4] = 5;  // outside: all of the first image's last column
+  const auto weights = random_values(c.a.size(), 3);
+  std::vector<double> want(list.size(), 0);
+  for (std::size_t o = 0; o < 2; ++o)
+    for (std::size_t i = 0; i < 131; ++i) {
+      if (o == 0 && i == 130) continue;
+      std::vector<bool> taken(5, false);
+      for (std::size_t j = 9; j-- > 0;) {
+        const std::size_t at = (o * 9 + j) * 131 + i;
+        const auto d = static_cast<std::size_t>(list[at] < 0 ? list[at] + 5 : list[at]);
+        if (!taken[d]) want[at] = weights[(o * 5 + d) * 131 + i];
+        taken[d] = true;
+      }
+    }
+  const std::vector<Array> wrt{real_array(random_values(c.index.size(), 2), c.index, f32)};
+  const Array y = scatter(zeros(c.a), c.axis, array(list, c.index), wrt[0]);
+  const Array dy = real_array(weights, c.a, f32);
+  EXPECT_TRUE(all_close(gradients(y, wrt, dy)[0], want, 1e-7));
+  // Pooled values put back: the same without an array under them, in one launch.
+  const Array line = array({4, 5, 6}, {1, 3, 1}), at = array(std::vector<std::int32_t>{2, 0, 2}, {1, 3, 1});
+  const Array back = max_unpool1d(line.wait(), at.wait(), 4);
+  const std::uint64_t before = engine().plans().launches;
+  back.wait();
+  EXPECT_EQ(engine().plans().launches - before, 1u);
+  EXPECT_TRUE(all_close(back, std::vector<double>{5, 0, 6, 0}, 0));
+  const std::vector<Array> of_line{line};
+  EXPECT_TRUE(all_close(gradients(max_unpool1d(line, at, 4), of_line, array({1, 2, 3, 4}, {1, 4, 1}))[0],
+                        std::vector<double>{0, 1, 3}, 0));
+  const Array half = astype(line, bf16);
+  EXPECT_EQ(max_unpool1d(half, at, 4).dtype(), bf16);
+  EXPECT_TRUE(all_close(max_unpool1d(half, at, 4), std::vector<double>{5, 0, 6, 0}, 0));
+}
+
 TEST_P(ScatterTest, products_with_zeros_and_equal_extremes_have_their_gradients) {
   const Array a = array({2, 0, 3}, {3}), src = array({0, 5, 0, 7}, {4});
   const Array index = array(std::vector<std::int32_t>{0, 1, 2, 2}, {4});

@@ -256,7 +256,7 @@ TEST_P(CoExecutionTest, running_sums_and_products_give_the_same_bytes) {
       is_cpu() ? 8 : 3);
 }
 
-// All of them move bits, so both personalities have every form.
+// All of them move bits, so both personalities have every form but take's and gather's.
 TEST_P(CoExecutionTest, moves_give_the_same_bytes) {
   expect_same_bytes(
       [&] {
@@ -436,6 +436,11 @@ TEST_P(CoExecutionTest, sums_at_indices_and_sorted_rows_give_the_same_bytes) {
           results.insert(results.end(), {in_order.indices, first.indices, down.indices, last.indices, argsort(x, 0)});
         }
         results.push_back(gradients(sum(square(top_k(b, 3).values)), std::vector<Array>{b})[0]);
+        const Array put = scatter(b, 1, each - 6, b * 2.0);  // counted from the end
+        results.insert(results.end(), {put, gradients(sum(put * put), std::vector<Array>{b})[0], bincount(each, 5),
+                                       bincount(astype(abs(b), u8), 3000)});
+        for (const Array& x : {a, whole({3, 5, 21}), astype(b, f16), astype(greater(a, b), u8)})
+          results.insert(results.end(), {tril(x, 2), triu(x, -1)});
         return results;
       },
       is_cpu() ? 20 : 5);
