@@ -54,6 +54,7 @@ void sb_transpose(vreal* r) {
 }
 
 #include "cpu/batch_norm.cl"
+#include "cpu/bincount.cl"
 #include "cpu/cross_entropy.cl"
 #include "cpu/fill.cl"
 #include "cpu/finite.cl"
@@ -145,6 +146,8 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(batch_norm_merge, 4),
     SAMEBYTES_ENTRY(batch_norm_bwd_stats, 3),
     SAMEBYTES_ENTRY(batch_norm_bwd_merge, 4),
+    SAMEBYTES_ENTRY(bincount_parts, 8),
+    SAMEBYTES_ENTRY(bincount_merge, 1),
     SAMEBYTES_ENTRY(cross_entropy_fwd, 12),
     SAMEBYTES_ENTRY(cross_entropy_denominator, 4),
     SAMEBYTES_ENTRY(cross_entropy_total, 4),

@@ -157,23 +157,6 @@ Array quantile(const Input& a, double q, int axis, bool keep) {
 
 Array median(const Input& a, int axis, bool keep) { return quantile(a, 0.5, axis, keep); }
 
-Array bincount(const Input& ids, std::int64_t bins) {
-  require(ids.defined() && (ids.dtype() == i32 || ids.dtype() == u8), "bincount", "needs i32 or u8 numbers", ids,
-          "ids");
-  if (bins < 0 || bins >= std::numeric_limits<std::int32_t>::max())
-    throw ArgumentError("bincount: bins must be 0 or more and fit i32, got " + std::to_string(bins));
-  constexpr std::int64_t kMostExact = std::int64_t{1} << 24;  // additions of ones that f32 counts
-  const Array flat = reshape(astype(ids, i32), {-1});
-  const Array outside = logical_or(less(flat, 0), greater_equal(flat, bins));
-  const Array places = where(outside, static_cast<std::int32_t>(bins), flat);  // a part more, which nobody sees
-  Array counts = zeros({bins}, i32);
-  for (const Array& part : split(places, kMostExact)) {
-    const Array sums = scatter_add(zeros({bins + 1}), 0, part, ones(part.shape()));
-    counts = counts + astype(slice(sums, 0, 0, bins), i32);
-  }
-  return counts;
-}
-
 Array histogram(const Input& a, std::int64_t bins, double low, double high) {
   require(a.defined(), "histogram", "needs an array", a, "src");
   if (bins < 1 || !(low < high) || !std::isfinite(high - low))
