@@ -72,6 +72,7 @@ void sb_transpose(vreal* r) {
 #include "cpu/scatter.cl"
 #include "cpu/softmax.cl"
 #include "cpu/sort.cl"
+#include "cpu/triangle.cl"
 
 // What the kernel takes, from what comes with the launch and with each run.
 struct Arguments {
@@ -207,6 +208,10 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(sort_top_real, 20),
     SAMEBYTES_ENTRY(sort_top_i32, 20),
     SAMEBYTES_ENTRY(sort_top_merge, 20),
+    SAMEBYTES_ENTRY(triangle_8, 1),
+    SAMEBYTES_ENTRY(triangle_16, 1),
+    SAMEBYTES_ENTRY(triangle_32, 1),
+    SAMEBYTES_ENTRY(triangle_64, 1),
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Triangles of matrices, the identity, equally spaced numbers, grids of coordinates.
+// The identity, equally spaced numbers, grids of coordinates.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -7,24 +7,6 @@
 #include "samebytes/ops.h"
 
 namespace samebytes {
-namespace {
-
-Array triangle(const char* op, const Array& a, std::int64_t diagonal, bool is_lower) {
-  detail::require(a.defined() && a.shape().rank() >= 2, op, "needs two axes or more", a, "src");
-  const std::int64_t rows = a.shape()[-2], columns = a.shape()[-1];
-  constexpr std::int64_t kFar = std::int64_t{1} << 30;
-  diagonal = std::clamp(diagonal, -kFar, kFar);
-  const Array row = reshape(arange(0, static_cast<double>(rows), 1, i32), {rows, 1});
-  const Array column = arange(0, static_cast<double>(columns), 1, i32);
-  const Array above = greater(column - row, diagonal), below = less(column - row, diagonal);
-  return masked_fill(a, is_lower ? above : below, 0.0);
-}
-
-}  // namespace
-
-Array tril(const Input& a, std::int64_t diagonal) { return triangle("tril", a, diagonal, true); }
-Array triu(const Input& a, std::int64_t diagonal) { return triangle("triu", a, diagonal, false); }
-
 Array linspace(double start, double stop, std::int64_t count, Dtype dtype) {
   if (count < 0) throw ArgumentError("linspace: expected a count of 0 or more, got " + std::to_string(count));
   if (!is_floating(dtype))
