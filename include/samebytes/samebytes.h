@@ -8,6 +8,7 @@
 #include "samebytes/checkpoint.h"
 #include "samebytes/cores.h"
 #include "samebytes/data.h"
+#include "samebytes/data/text_samples.h"
 #include "samebytes/device.h"
 #include "samebytes/device_watch.h"
 #include "samebytes/distributed.h"
