@@ -97,6 +97,8 @@ class Peer:
             return torch.rand(shape) > 0.5
         if about["dtype"] == "i32":
             return torch.randint(int(about["low"]), int(about["high"]) + 1, shape, dtype=torch.int32)
+        if about["dtype"] == "u8":
+            return torch.randint(0, 256, shape, dtype=torch.uint8)
         tensor = torch.rand(shape) * (about["high"] - about["low"]) + about["low"]
         whole = {about["low"], about["high"]} == {-1.0, 1.0}  # the targets of margins are signs
         return torch.sign(tensor) if whole else tensor

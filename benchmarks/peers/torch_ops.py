@@ -205,6 +205,26 @@ row("matmul/vector", torch.matmul)
 row("linear", F.linear)
 
 
+def eight_bits(x):
+    """A weight of [N, K] as whole numbers with a scale for each 32 of them, as Q8_0 has it."""
+    n, k = x.shape[1], x.shape[1]
+    return [[x, torch.randint(-127, 128, (n, k // 32, 32), dtype=torch.int8), torch.rand(n, k // 32, 1)]]
+
+
+@row("quantised_linear", prepare=eight_bits)
+def quantised_linear(x, q, scale):
+    return F.linear(x, (q * scale).view(len(q), -1))
+
+
+def blocks_of_eight_bits(b):
+    return [[b.view(-1, 34)[:, 2:].contiguous().view(torch.int8), torch.rand(b.numel() // 34, 1)]]
+
+
+@row("dequantise", prepare=blocks_of_eight_bits)
+def dequantise(q, scale):
+    return q * scale
+
+
 def filters(x, w, b):
     kernel = w.permute(3, 2, 0, 1)
     first, second = images(x)

@@ -1,5 +1,6 @@
 // Products, convolutions, pooling, attention, recurrence.
 #include "samebytes/ops.h"
+#include "samebytes/ops/quantised.h"
 #include "sweep_ops/sweep.h"
 
 namespace samebytes::benchmarks {
@@ -22,6 +23,15 @@ struct Steps {
   std::int64_t n, t, c, h;
 };
 constexpr Steps kSteps[kSizes] = {{1, 16, 16, 16}, {8, 64, 64, 64}, {16, 128, 128, 256}};
+
+// The blocks of a square matrix in Q8_0.
+Array quantised(std::int64_t side) {
+  const std::vector<float> weights = values({side, side}).to_vector<float>();
+  const std::vector<std::byte> bytes = quantise(weights, side, QuantisedType::q8_0);
+  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return array(std::vector<std::uint8_t>(first, first + bytes.size()),
+               {side, static_cast<std::int64_t>(bytes.size()) / side});
+}
 
 }  // namespace
 
@@ -53,6 +63,16 @@ void add_networks(std::vector<Row>& rows) {
                     return takes_gradient(
                         {values({kSide[s], kSide[s]}), values({kSide[s], kSide[s]}), values({kSide[s]})},
                         [](Inputs x) { return linear(x[0], x[1], x[2]); });
+                  }});
+  rows.push_back({"quantised_linear", [](int s) {
+                    const Array blocks = quantised(kSide[s]);
+                    return takes_gradient({values({kSide[s], kSide[s]})}, [blocks](Inputs x) {
+                      return quantised_linear(x[0], blocks, QuantisedType::q8_0);
+                    });
+                  }});
+  rows.push_back({"dequantise", [](int s) {
+                    return no_gradient({quantised(kSide[s])},
+                                       [](Inputs x) { return dequantise(x[0], QuantisedType::q8_0); });
                   }});
   const auto convolution = [&](const char* name, const Conv2dOptions& options, std::int64_t kernel, bool is_depthwise) {
     rows.push_back({name, [=](int s) {

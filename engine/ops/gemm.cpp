@@ -309,6 +309,32 @@ void launch_packed(Launch& run, const GemmCase& x) {
   if (split) launch_reduce(run, part, x.e, x.c, p, t.splits, x.real);
 }
 
+void cpu_quantised(KernelCall& call, const GemmCase& x, const GemmTiles& t) {
+  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real) ? GEMM_DIRECT_A : 0);
+  call.args(gemm_shares{i32_of(t.rows), i32_of(t.columns), i32_of(t.split_k)}, flags);
+}
+void gpu_quantised(KernelCall& call, const GemmCase& x, const GemmTiles& t) {
+  call.args(gemm_strips{i32_of(t.columns), i32_of(t.split_k)}, x.e.flags);
+}
+constexpr PerPersonality<void (*)(KernelCall& call, const GemmCase& x, const GemmTiles& t)> kQuantised{cpu_quantised,
+                                                                                                       gpu_quantised};
+
+void require_sizes(const char* op, const GemmProblem& p) {
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  if (p.m > most || p.n > most || p.k > most || p.outer * p.inner > most)
+    throw ArgumentError(std::string(op) + ": sizes must fit 31 bits, m, n, k and batch are " + std::to_string(p.m) +
+                        ", " + std::to_string(p.n) + ", " + std::to_string(p.k) + ", " +
+                        std::to_string(p.outer * p.inner));
+}
+
+Epilogues epilogues_of(const Launch& run, Operand bias) {
+  const Epilogue& asked = run.epilogue();
+  Epilogues e{bias, asked.residual, asked.relu ? GEMM_RELU : 0};
+  if (bias.kind != Operand::Kind::none) e.flags |= GEMM_BIAS;
+  if (asked.residual.kind != Operand::Kind::none) e.flags |= GEMM_RESIDUAL;
+  return e;
+}
+
 template <class T>
 void record_native(Launch& run, Operand a, Operand b, Operand c, const GemmProblem& p) {
   run.host_call("gemm_eigen", {a, b}, {c}, [a, b, c, p](const std::function<void*(Operand)>& pointer) {
@@ -353,15 +379,9 @@ bool gemm_is_blas(const GemmProblem& p) {
 
 void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& p, Dtype real,
                  bool accumulates) {
-  constexpr std::int64_t most = std::numeric_limits<int>::max();
-  if (p.m > most || p.n > most || p.k > most || p.outer * p.inner > most)
-    throw ArgumentError("matmul: sizes must fit 31 bits, m, n, k and batch are " + std::to_string(p.m) + ", " +
-                        std::to_string(p.n) + ", " + std::to_string(p.k) + ", " + std::to_string(p.outer * p.inner));
-  const Epilogue& asked = run.epilogue();
-  Epilogues e{bias, asked.residual, asked.relu ? GEMM_RELU : 0};
+  require_sizes("matmul", p);
+  Epilogues e = epilogues_of(run, bias);
   if (accumulates) e.flags |= GEMM_ACCUMULATE;
-  if (bias.kind != Operand::Kind::none) e.flags |= GEMM_BIAS;
-  if (asked.residual.kind != Operand::Kind::none) e.flags |= GEMM_RESIDUAL;
   GemmProvider provider = gemm_provider(run.node().context->options);
   if (provider == GemmProvider::automatic && real == f32 && run.choice("gemm", gemm_shape_class(p), "provider") == 1)
     provider = GemmProvider::clblast;
@@ -390,6 +410,22 @@ void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, con
   else
     record_native<float>(run, a, b, to, p);
   if (e.flags != 0) launch_reduce(run, to, e, c, p, 1, real);
+}
+
+void launch_gemm_quantised(Launch& run, Operand a, Operand blocks, Operand bias, Operand c, const GemmProblem& p,
+                           Dtype real, const quantised_rows& rows) {
+  require_sizes("quantised_linear", p);
+  const GemmCase whole{a, blocks, c, epilogues_of(run, bias), p, real};
+  const GemmTiles t = run.pick(kGemmTiling).plan(run, p, real);
+  const bool split = t.splits > 1;
+  GemmCase one = whole;
+  if (split) one.e.flags = 0;
+  const Operand part = split ? run.temp(t.splits * p.m * p.n, real_of(real)) : Launch::none();
+  KernelCall call = run.kernel("quantised_product", real);
+  call.args(a, blocks, bias, whole.e.residual, split ? Launch::none() : c, part, rows, sizes_of(p));
+  run.pick(kQuantised)(call, one, t);
+  call.over_tiles(t.rows * t.columns, t.splits);
+  if (split) launch_reduce(run, part, whole.e, c, p, t.splits, real);
 }
 
 }  // namespace samebytes::detail

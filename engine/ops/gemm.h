@@ -13,6 +13,7 @@
 #include "graph/launch.h"
 #include "ops/gemm_problem.h"
 #include "samebytes/engine.h"
+#include "shared/quantised.h"
 
 namespace samebytes::detail {
 
@@ -23,6 +24,11 @@ namespace samebytes::detail {
 // Throws ArgumentError where a size does not fit an int.
 void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& problem, Dtype real,
                  bool accumulates = false);
+
+// The same with a B of quantised rows in `blocks`, by a kernel of its own (cl/*/quantised.cl); the problem's b strides
+// are not used. Requires: `c` is floating, one product.
+void launch_gemm_quantised(Launch& run, Operand a, Operand blocks, Operand bias, Operand c, const GemmProblem& problem,
+                           Dtype real, const quantised_rows& rows);
 
 // The provider from the engine's option or else from SAMEBYTES_GEMM; throws ArgumentError for an unknown word.
 GemmProvider gemm_provider(const EngineOptions& options);

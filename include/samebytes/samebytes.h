@@ -36,6 +36,7 @@
 #include "samebytes/number.h"
 #include "samebytes/onnx.h"
 #include "samebytes/ops.h"
+#include "samebytes/ops/quantised.h"
 #include "samebytes/optim.h"
 #include "samebytes/peak.h"
 #include "samebytes/plot.h"

@@ -1,0 +1,117 @@
+// Products with a matrix of quantised rows (shared/quantised.h): the group of gemm.cl, whose panels of B are
+// dequantised while they are packed. The first row panel of a group packs each panel once and the others use it, so
+// that with some hundred rows of A a product takes as long as one in f32, and no wider copy of the matrix is ever in
+// memory.
+//
+//   forward    B(p,j) = W[j,p]   k within rows: 16 rows are dequantised 16 values at a time and transposed in registers
+//   gradient   B(p,j) = W[p,j]   k over rows: a panel's part of each row is dequantised where it belongs
+// Program: quantised
+#define GEMM_PACK_BLOCKS(blocks, layout, k0, kc, j, n, packed) quantised_pack(blocks, layout, k0, kc, j, n, packed)
+#include "cpu/quantised_unpack.clh"
+
+static void quantised_pack(__global const uchar* blocks, const quantised_rows* layout, const int k0, const int kc,
+                           const int j, const int n, real* packed);
+#include "cpu/gemm_group.clh"
+
+// Stores 16 values as reals.
+QUANTISED_INLINE void quantised_put(const float16 v, real* p) {
+#ifdef SAMEBYTES_F64
+  vstore16(convert_double16(v), 0, p);
+#else
+  vstore16(v, 0, p);
+#endif
+}
+
+// One type: the compiler then has no question inside the loops.
+QUANTISED_INLINE void quantised_pack_type(__global const uchar* blocks, const quantised_rows* layout, const int k0,
+                                          const int kc, const int j, const int n, real* packed, const int type) {
+  const long row_bytes = layout->row_bytes;
+  if (layout->is_transposed) {
+    for (int p = 0; p < kc; ++p) {
+      __global const uchar* row = blocks + (k0 + p) * row_bytes;
+      real values[QUANTISED_STEP];
+#if GEMM_NR >= QUANTISED_STEP
+      for (int l = 0; l < GEMM_NR && j + l < n; l += QUANTISED_STEP) {
+        quantised_put(quantised_16(row, (j + l) / QUANTISED_STEP, type), values);
+        for (int i = 0; i < QUANTISED_STEP; i += VW) VSTORE(VLOAD(values + i), packed + p * GEMM_NR + l + i);
+      }
+#else
+      quantised_put(quantised_16(row, j / QUANTISED_STEP, type), values);
+      for (int l = 0; l < GEMM_NR; l += VW) VSTORE(VLOAD(values + j % QUANTISED_STEP + l), packed + p * GEMM_NR + l);
+#endif
+    }
+    return;
+  }
+  for (int l = 0; l < GEMM_NR; l += VW) {
+    for (int p = 0; p < kc; p += QUANTISED_STEP) {
+      real values[VW][QUANTISED_STEP];
+#pragma unroll
+      for (int i = 0; i < VW; ++i)
+        quantised_put(quantised_16(blocks + min(j + l + i, n - 1) * row_bytes, (k0 + p) / QUANTISED_STEP, type),
+                      values[i]);
+      for (int part = 0; part < QUANTISED_STEP; part += VW) {
+        vreal r[VW];
+#pragma unroll
+        for (int i = 0; i < VW; ++i) r[i] = VLOAD(values[i] + part);
+        sb_transpose(r);
+#pragma unroll
+        for (int i = 0; i < VW; ++i) VSTORE(r[i], packed + (p + part + i) * GEMM_NR + l);
+      }
+    }
+  }
+}
+
+// Packs the values k0 to k0 + kc - 1 of the columns from j on as [kc][GEMM_NR]; in place of columns beyond n is
+// anything.
+static __attribute__((noinline)) void quantised_pack(__global const uchar* blocks, const quantised_rows* layout,
+                                                     const int k0, const int kc, const int j, const int n,
+                                                     real* packed) {
+#ifdef SAMEBYTES_F64
+  quantised_pack_type(blocks, layout, k0, kc, j, n, packed, layout->type);  // rare: one text compiles faster than six
+#else
+#define QUANTISED_CASE(type)                                         \
+  case type:                                                         \
+    quantised_pack_type(blocks, layout, k0, kc, j, n, packed, type); \
+    break
+  switch (layout->type) {
+    QUANTISED_CASE(QUANTISED_Q8_0);
+    QUANTISED_CASE(QUANTISED_Q4_0);
+    QUANTISED_CASE(QUANTISED_Q4_K);
+    QUANTISED_CASE(QUANTISED_Q5_K);
+    QUANTISED_CASE(QUANTISED_Q6_K);
+    QUANTISED_CASE(QUANTISED_NF4);
+  }
+#endif
+}
+
+// c [m][n] = a [m][k] * B with the epilogue of `flags`, or part as gemm_product says.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_product(
+    ARRAY(const stored, a), ARRAY(const uchar, blocks), ARRAY(const real, bias), ARRAY(const stored, residual),
+    ARRAY(stored, c), ARRAY(real, part), const quantised_rows layout, const gemm_sizes s, const gemm_shares share,
+    const int flags) {
+  START(a);
+  START(blocks);
+  START(bias);
+  START(residual);
+  START(c);
+  START(part);
+  gemm_product(a, 0, bias, residual, c, part, s, share, flags, blocks, layout);
+}
+
+// dst [rows][columns] = the values of the rows. Groups: a contiguous share of the rows each.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_values(ARRAY(const uchar, blocks),
+                                                                              ARRAY(real, dst),
+                                                                              const quantised_rows layout,
+                                                                              const long rows, const long columns,
+                                                                              const int rows_per_group) {
+  START(blocks);
+  START(dst);
+  const long first = (long)get_group_id(0) * rows_per_group, last = min(first + rows_per_group, rows);
+  for (long row = first; row < last; ++row) {
+    for (int i = 0; i < columns; i += QUANTISED_STEP) {
+      real values[QUANTISED_STEP];
+      quantised_put(quantised_16(blocks + row * layout.row_bytes, i / QUANTISED_STEP, layout.type), values);
+      for (int l = 0; l < QUANTISED_STEP; l += VW) VSTORE(VLOAD(values + l), dst + row * columns + i + l);
+    }
+  }
+}
