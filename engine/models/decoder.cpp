@@ -115,6 +115,12 @@ Array Decoder::logits_of(const Array& hidden) {
   return logits;
 }
 
+Array Decoder::vocabulary_weight() const {
+  if (head_name_ != "CausalLM" || options_.soft_cap > 0) return {};
+  if (!head_) return table_.weight();
+  return head_->has_adapter() ? Array{} : head_->weight();
+}
+
 // Those of each text's last token that is no padding.
 Array Decoder::last_tokens(const Array& values, const ModelInput& input) const {
   const Shape& shape = values.shape();
@@ -135,7 +141,14 @@ Array Decoder::last_tokens(const Array& values, const ModelInput& input) const {
 
 ModelOutput Decoder::compute(const ModelInput& input) {
   Array x = embedded(input.x);
-  const Sight sight{input.lengths, input.mask};
+  Sight sight{input.lengths, input.mask};
+  if (input.texts.defined()) {
+    const std::int64_t batch = input.x.shape()[0], tokens = input.x.shape()[1];
+    if (input.texts.dtype() != i32 || input.texts.shape() != input.x.shape())
+      throw ArgumentError(kind() + ": expected texts as i32 " + input.x.shape().to_string() + ", got " +
+                          std::string(name_of(input.texts.dtype())) + " " + input.texts.shape().to_string());
+    sight.texts = equal(reshape(input.texts, {batch, 1, tokens, 1}), reshape(input.texts, {batch, 1, 1, tokens}));
+  }
   run_blocks(layers_.size(), [&](std::size_t i) { x = layers_[i]->forward(x, sight, nullptr); });
   ModelOutput output{.hidden = norm_(x)};
   if (head_name_ == "Model") return output;

@@ -60,6 +60,7 @@ class Decoder final : public Pretrained {
   Array forward(const Input& ids, DecoderCache& cache) override;
   DecoderCache make_cache(std::int64_t batch, std::int64_t capacity) const override;
   std::int64_t turning_point() const override;
+  Array vocabulary_weight() const override;
   void visit(nn::Visitor& visitor) override;
 
  protected:

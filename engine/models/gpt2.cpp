@@ -73,6 +73,7 @@ class Gpt2 final : public Pretrained {
   }
 
   bool is_decoder() const override { return true; }
+  Array vocabulary_weight() const override { return head_ == "CausalLM" ? Array(tokens_.weight()) : Array{}; }
   std::string adapter_prefix() const override { return prefix_.empty() && head_ != "Model" ? "transformer" : ""; }
   using Pretrained::forward;
   Array forward(const Input& ids, DecoderCache& cache) override {
@@ -103,6 +104,7 @@ class Gpt2 final : public Pretrained {
  protected:
   bool is_stack() const override { return true; }
   ModelOutput compute(const ModelInput& input) override {
+    if (input.texts.defined()) throw ArgumentError("gpt2: texts need rotary positions; give each text its own row");
     Array x = embedded(input.x, 0);
     const Sight sight{input.lengths, input.mask};
     run_blocks(blocks_.size(), [&](std::size_t i) { x = blocks_[i]->forward(x, sight, nullptr); });

@@ -160,6 +160,7 @@ Array SelfAttention::attend(const Array& x, const Sight& sight, nn::KeyValueCach
   if (o.scale > 0) how.scale = o.scale;
   if (o.causal) how.offset = offset;
   if (sight.mask.defined()) how.mask = reshape(sight.mask, {batch, 1, 1, tokens});
+  if (sight.texts.defined()) how.mask = how.mask.defined() ? logical_and(how.mask, sight.texts) : sight.texts;
   if (o.window > 0 && keys > o.window) {
     auto made =
         std::find_if(sight.near.begin(), sight.near.end(), [&](const auto& one) { return one.first == o.window; });

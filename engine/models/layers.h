@@ -39,6 +39,8 @@ class Projection final : public nn::Module {
   Array forward(const Array& x) override { return project(x, weight_, bias_, adapter_); }
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "Projection"; }
+  const Array& weight() const { return weight_; }
+  bool has_adapter() const { return adapter_ != nullptr; }
 
  private:
   nn::Layout layout_;
@@ -77,6 +79,7 @@ class Table final : public nn::Module {
 // Which tokens count (ModelInput), in one pass through a network.
 struct Sight {
   Array lengths{}, mask{};
+  Array texts{};                                               // bool [N, 1, T, T]: tokens of one text
   mutable std::vector<std::pair<std::int64_t, Array>> near{};  // the masks of windows that layers have made so far
 };
 

@@ -163,6 +163,24 @@ std::vector<std::int32_t> generate(Pretrained& model, std::span<const std::int32
                      model, prompt, options);
 }
 
+Array text_loss(Pretrained& model, const ModelInput& input, const Array& labels) {
+  if (!model.is_decoder()) throw ArgumentError("text_loss: " + model.kind() + " is no decoder");
+  if (!labels.defined() || labels.dtype() != i32 || labels.shape() != input.x.shape())
+    throw ArgumentError("text_loss: expected labels as i32 " + input.x.shape().to_string() + ", got " +
+                        (labels.defined() ? std::string(name_of(labels.dtype())) + " " + labels.shape().to_string()
+                                          : std::string("an empty handle")));
+  const std::int64_t tokens = labels.shape()[1];
+  if (tokens < 2) throw ArgumentError("text_loss: expected 2 tokens or more, got 1");
+  const ModelOutput output = model.run(input);
+  const Array next = contiguous(slice(labels, 1, 1, tokens));
+  const Array weight = model.vocabulary_weight();
+  if (!weight.defined()) return cross_entropy(slice(output.logits, 1, 0, tokens - 1), next, {.ignore_index = kNoLabel});
+  const Array hidden = slice(output.hidden, 1, 0, tokens - 1);
+  const bool is_narrow = weight.dtype() == f16 || weight.dtype() == bf16;
+  return linear_cross_entropy(is_narrow ? astype(hidden, weight.dtype()) : hidden, weight, next,
+                              {.ignore_index = kNoLabel});
+}
+
 Array sentence_vectors(Pretrained& model, const ModelInput& input, const SentenceOptions& options) {
   const ModelOutput output = model.run(input);
   Array vectors = output.pooled;

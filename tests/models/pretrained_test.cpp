@@ -226,6 +226,44 @@ TEST_P(PretrainedTest, adapters_sit_beside_projections_by_their_names_in_peft) {
   for (const auto& info : file.tensors()) EXPECT_THAT(info.name, Not(HasSubstr("lora")));
 }
 
+TEST_P(PretrainedTest, the_loss_of_texts_is_that_of_their_logits_for_tokens_that_count) {
+  for (Json config :
+       {decoder_config("llama", "LlamaForCausalLM"), decoder_config("qwen2", "Qwen2ForCausalLM"),
+        with(decoder_config("gemma2", "Gemma2ForCausalLM"), {{"final_logit_softcapping", 10.0}}), gpt2_config()}) {
+    const auto model = fresh(config);
+    model->eval();
+    constexpr std::int32_t no = models::kNoLabel;
+    const Array ids = ids_of({2, 5, 28, 7, 11, 3}, 2), labels = ids_of({no, 5, 28, no, no, 3}, 2);
+    const Array logits = reshape(slice((*model)(ids), 1, 0, 2), {4, 29});
+    const Array want = cross_entropy(logits, array<std::int32_t>({5, 28, no, 3}), {.ignore_index = no});
+    EXPECT_NEAR(models::text_loss(*model, {.x = ids}, labels).value(), want.value(), 1e-5) << name_of(config);
+  }
+  const auto model = fresh(decoder_config("llama", "LlamaForCausalLM"));
+  EXPECT_ERROR(models::text_loss(*model, {.x = ids_of({1, 2})}, ids_of({1, 2, 3})), ArgumentError,
+               "text_loss: expected labels as i32 [1, 2], got i32 [1, 3]");
+  EXPECT_ERROR(models::text_loss(*fresh(encoder_config("bert", "BertModel")), {.x = ids_of({1, 2})}, ids_of({1, 2})),
+               ArgumentError, "text_loss: bert is no decoder");
+}
+
+TEST_P(PretrainedTest, texts_of_one_row_compute_what_each_does_by_itself) {
+  for (const Json& config : {decoder_config("llama", "LlamaForCausalLM"),
+                             with(decoder_config("mistral", "MistralForCausalLM"), {{"sliding_window", 3}})}) {
+    const auto model = fresh(config);
+    model->eval();
+    const Array first = ids_of({2, 5, 28, 7, 11}), second = ids_of({3, 9, 4, 1});
+    const Array both =
+        model->run({.x = concat({first, second}, 1), .texts = ids_of({0, 0, 0, 0, 0, 1, 1, 1, 1})}).logits;
+    EXPECT_LT(difference(slice(both, 1, 0, 5), (*model)(first)), 1e-4);
+    EXPECT_LT(difference(slice(both, 1, 5, 9), (*model)(second)), 1e-4);
+  }
+  const auto gpt2 = fresh(gpt2_config());
+  EXPECT_ERROR(gpt2->run({.x = ids_of({1, 2}), .texts = ids_of({0, 1})}), ArgumentError,
+               "gpt2: texts need rotary positions; give each text its own row");
+  const auto llama = fresh(decoder_config("llama", "LlamaForCausalLM"));
+  EXPECT_ERROR(llama->run({.x = ids_of({1, 2}), .texts = ids_of({0, 1, 2})}), ArgumentError,
+               "llama: expected texts as i32 [1, 2], got i32 [1, 3]");
+}
+
 TEST_P(PretrainedTest, greedy_text_is_that_of_whole_texts_and_ends_at_the_end_token) {
   const auto model = fresh(decoder_config("mistral", "MistralForCausalLM"));
   model->eval();

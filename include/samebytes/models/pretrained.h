@@ -28,6 +28,9 @@ struct ModelInput {
   Array lengths{};  // i32 [N]: tokens from there on are padding
   Array mask{};     // bool [N, T]: true where a token counts, for padding on any side; slower than lengths
   Array types{};    // i32 [N, T]: segments (token_type_ids); all 0 if it is not given
+  // i32 [N, T], decoders with rotary positions: a token sees those of its own number alone, so that several texts in
+  // one row compute what each does by itself (data/text_samples.h packs them). The scores of a layer are then stored.
+  Array texts{};
 };
 
 // Handles are empty for what a model does not have.
@@ -63,6 +66,9 @@ class Pretrained : public nn::Module {
   std::int64_t vocabulary() const { return config_.integer("vocab_size", 0); }
 
   std::string kind() const override { return config_.text("model_type"); }
+  // The weight [V, C] whose product with the last hidden state is the logits, as they are; an empty handle where more
+  // happens to them. text_loss() then never holds all of them.
+  virtual Array vocabulary_weight() const { return {}; }
   // What transformers has before this model's names where its files leave it out ("transformer" for GPT-2's):
   // save_lora() puts it there. Empty for all others.
   virtual std::string adapter_prefix() const { return ""; }
@@ -105,6 +111,12 @@ struct Architecture {
 // A later one of the same type replaces the earlier one, built-in ones too.
 void add_architecture(Architecture architecture);
 std::vector<std::string> architectures();  // the known types, sorted
+
+// The mean loss of the tokens that a decoder predicts from those before them: labels i32 [N, T] are the tokens of the
+// input, or kNoLabel where the loss does not count. Rows of logits are made some at a time where the model allows it.
+// Throws ArgumentError for a model that is no decoder and for labels of another shape.
+constexpr std::int32_t kNoLabel = -100;
+Array text_loss(Pretrained& model, const ModelInput& input, const Array& labels);
 
 // As generate() for a Gpt. Ends behind the config's eos_token_id; goes on behind the model's context where positions
 // are rotary. Throws ArgumentError for a model that is no decoder.
