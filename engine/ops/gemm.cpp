@@ -1,4 +1,5 @@
 // Chooses the provider of a matrix product and plans the tiles of the packed one (kernels: cl/*/gemm.cl).
+// Over 400 lines because products with plain and with quantised matrices share tiles and epilogues.
 #include "ops/gemm.h"
 
 #include <algorithm>
