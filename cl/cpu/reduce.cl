@@ -1,12 +1,13 @@
 // Reductions. Letters: O outer, R reduced, I inner sizes of a dense src [O, R, I]; dst is [O, parts, I], where part p
 // covers the rows [p * rows_per_part, ...) of R. One launch per pass: the host splits R by shape and reduces the parts
-// again, so results do not depend on the number of threads. `what`: 0 sum, 1 max, 2 min (NaN wins), 3 sum of squares
-// (reduce_rows only); every result is divided by `divisor`.
+// again, so results do not depend on the number of threads. `what`: 0 sum, 1 max, 2 min (NaN wins), 3 sum of squares, 4
+// product, 5 root of the sum of squares (3 and 5: reduce_rows only); every result but a root is divided by `divisor`.
 // Program: core
 
 #define REDUCE_ACC 2048       // columns that one work-item of reduce_columns can hold
 #define REDUCE_BLOCK_ROWS 64  // additions to one accumulator before it is added to the total
 #define REDUCE_ADD2(a, b) ((a) + (b))
+#define REDUCE_MULTIPLY2(a, b) ((a) * (b))
 
 // One row of n elements: four vectors in flight, blocks of REDUCE_BLOCK_ROWS so that rounding errors grow with the
 // square root of what is left.
@@ -52,9 +53,10 @@
       for (int c = 0; c < width; c += VW)                                                                       \
         VSTORE(COMBINE(VLOAD(acc + c), sb_load(p + c, width - c, readable - s * stride - c, FIRST)), acc + c);  \
   }
-#define REDUCE_DEFINE_ALL(T)                \
-  REDUCE_DEFINE(sum, REDUCE_ADD2, 0, T)     \
-  REDUCE_DEFINE(max, sb_max2, -INFINITY, T) \
+#define REDUCE_DEFINE_ALL(T)                     \
+  REDUCE_DEFINE(sum, REDUCE_ADD2, 0, T)          \
+  REDUCE_DEFINE(product, REDUCE_MULTIPLY2, 1, T) \
+  REDUCE_DEFINE(max, sb_max2, -INFINITY, T)      \
   REDUCE_DEFINE(min, sb_min2, INFINITY, T)
 REDUCE_DEFINE_ALL(real)
 #ifdef SAMEBYTES_STORE_16
@@ -92,6 +94,13 @@ REDUCE_DEFINE_SQUARES(stored)
 #undef REDUCE_DEFINE_SQUARES
 
 static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
+static inline real reduce_product_lanes(const vreal v) {
+  real lanes[VW];
+  VSTORE(v, lanes);
+  for (int step = VW / 2; step > 0; step /= 2)
+    for (int lane = 0; lane < step; ++lane) lanes[lane] *= lanes[lane + step];
+  return lanes[0];
+}
 
 // I = 1: src [rows, columns] -> dst [rows, parts]; part p of a row covers columns [p * chunk, ...).
 // Geometry: a work-group takes rows_per_group of the rows * parts results.
@@ -133,14 +142,16 @@ static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
       real value;                                                                                                \
       if (what == 0) {                                                                                           \
         value = sb_sum(reduce_row_sum(src + at, n, readable));                                                   \
-      } else if (what == 3) {                                                                                    \
+      } else if (what == 3 || what == 5) {                                                                       \
         value = sb_sum(reduce_row_squares(src + at, n, readable));                                               \
+      } else if (what == 4) {                                                                                    \
+        value = reduce_product_lanes(reduce_row_product(src + at, n, readable));                                 \
       } else if (what == 1) {                                                                                    \
         value = sb_max(reduce_row_max(src + at, n, readable));                                                   \
       } else {                                                                                                   \
         value = reduce_min_lanes(reduce_row_min(src + at, n, readable));                                         \
       }                                                                                                          \
-      STORE(value / divisor, dst + result);                                                                      \
+      STORE(what == 5 ? sqrt(value) : value / divisor, dst + result);                                            \
     }                                                                                                            \
   }
 #define REDUCE_COLUMNS(SUFFIX, S, D)                                                                              \
@@ -156,7 +167,7 @@ static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
     const long first_row = part * rows_per_part, rows = min(rows_per_part, reduced - first_row);                  \
     const int width = (int)(fold > 1 ? fold * inner : columns);                                                   \
     const long stride = fold * inner, rest = rows % fold * inner;                                                 \
-    const vreal empty = what == 0 ? (real)0 : what == 1 ? (real)-INFINITY : (real)INFINITY;                       \
+    const vreal empty = what == 0 ? (real)0 : what == 1 ? (real)-INFINITY : what == 2 ? (real)INFINITY : (real)1; \
     real acc[REDUCE_ACC];                                                                                         \
     const long end = min(outer, (group + 1) * outer_per_group);                                                   \
     for (long o = group * outer_per_group; o < end; ++o) {                                                        \
@@ -169,6 +180,11 @@ static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
         reduce_rows_into_sum(acc, src + at + behind, rest > 0, stride, (int)rest, readable - behind);             \
         for (int f = 1; f < fold; ++f)                                                                            \
           for (int c = 0; c < inner; ++c) acc[c] += acc[f * inner + c];                                           \
+      } else if (what == 4) {                                                                                     \
+        reduce_rows_into_product(acc, src + at, rows / fold, stride, width, readable);                            \
+        reduce_rows_into_product(acc, src + at + behind, rest > 0, stride, (int)rest, readable - behind);         \
+        for (int f = 1; f < fold; ++f)                                                                            \
+          for (int c = 0; c < inner; ++c) acc[c] *= acc[f * inner + c];                                           \
       } else if (what == 1) {                                                                                     \
         reduce_rows_into_max(acc, src + at, rows / fold, stride, width, readable);                                \
         reduce_rows_into_max(acc, src + at + behind, rest > 0, stride, (int)rest, readable - behind);             \
@@ -197,7 +213,7 @@ REDUCE_KERNELS(_part, stored, real)
 REDUCE_KERNELS(_total, real, stored)
 #endif
 
-// Whole numbers: src [O, R, I] -> dst [O, I], one result after the other. Sums wrap around.
+// Whole numbers: src [O, R, I] -> dst [O, I], one result after the other. Sums and products wrap around.
 // Geometry: over_elements(O * I).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_i32(ARRAY(const int, src), ARRAY(int, dst),
                                                                         const int what, const long outer,
@@ -210,6 +226,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_i32(ARRAY(co
     int value = p[0];
     if (what == 0) {
       for (long r = 1; r < reduced; ++r) value = (int)((uint)value + (uint)p[r * inner]);
+    } else if (what == 4) {
+      for (long r = 1; r < reduced; ++r) value = (int)((uint)value * (uint)p[r * inner]);
     } else if (what == 1) {
       for (long r = 1; r < reduced; ++r) value = max(value, p[r * inner]);
     } else {
@@ -283,6 +301,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_argmax_i32(A
 }
 
 #undef REDUCE_ADD2
+#undef REDUCE_MULTIPLY2
 #undef REDUCE_DEFINE
 #undef REDUCE_KERNELS
 #undef REDUCE_SHORT_ROWS

@@ -1,16 +1,28 @@
 // Reductions. Letters: O outer, R reduced, I inner sizes of a dense src [O, R, I]; dst is [O, parts, I], where part p
 // covers the rows [p * rows_per_part, ...) of R. One launch per pass: the host splits R by shape and reduces the parts
-// again. `what`: 0 sum, 1 max, 2 min (NaN wins), 3 sum of squares (reduce_rows only); every result is divided by
-// `divisor`.
+// again. `what`: 0 sum, 1 max, 2 min (NaN wins), 3 sum of squares, 4 product, 5 root of the sum of squares (3 and 5:
+// reduce_rows only); every result but a root is divided by `divisor`.
 // Program: core
 
 #define REDUCE_ACC 256  // columns that one work-group of reduce_columns can hold; its largest size
 
 static inline real reduce_first(const int what) {
-  return what == 0 ? (real)0 : what == 1 ? (real)-INFINITY : (real)INFINITY;
+  return what == 1 ? (real)-INFINITY : what == 2 ? (real)INFINITY : what == 4 ? (real)1 : (real)0;
 }
 static inline real reduce_two(const int what, const real a, const real b) {
-  return what == 0 ? a + b : what == 1 ? sb_max2(a, b) : sb_min2(a, b);
+  return what == 0 ? a + b : what == 1 ? sb_max2(a, b) : what == 2 ? sb_min2(a, b) : a * b;
+}
+// As sb_lanes_sum.
+static inline real reduce_lanes_product(const real v, __local real* scratch, const int lanes) {
+  const int item = (int)get_local_id(0);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  scratch[item] = v;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int s = lanes / 2; s > 0; s /= 2) {
+    if ((item & (lanes - 1)) < s) scratch[item] *= scratch[item + s];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  return scratch[item & ~(lanes - 1)];
 }
 
 // I = 1: src [rows, columns] -> dst [rows, parts]; part p of a row covers columns [p * chunk, ...).
@@ -32,23 +44,25 @@ static inline real reduce_two(const int what, const real a, const real b) {
     __local real scratch[REDUCE_ACC];                                                                                 \
     const int lanes = (int)get_local_size(0) / rows_per_group, lane = (int)get_local_id(0) & (lanes - 1);             \
     const long result = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;                             \
-    real value = what == 3 ? (real)0 : reduce_first(what);                                                            \
+    real value = reduce_first(what);                                                                                  \
     if (result < rows * parts) {                                                                                      \
       const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);       \
       const __global S* p = src + row * columns + begin;                                                              \
       for (long i = lane; i < n; i += lanes) {                                                                        \
         const real x = LOAD(p + i);                                                                                   \
-        value = what == 3 ? FMA(x, x, value) : reduce_two(what, value, x);                                            \
+        value = what == 3 || what == 5 ? FMA(x, x, value) : reduce_two(what, value, x);                               \
       }                                                                                                               \
     }                                                                                                                 \
-    if (what == 0 || what == 3) {                                                                                     \
+    if (what == 0 || what == 3 || what == 5) {                                                                        \
       value = sb_lanes_sum(value, scratch, lanes);                                                                    \
+    } else if (what == 4) {                                                                                           \
+      value = reduce_lanes_product(value, scratch, lanes);                                                            \
     } else if (what == 1) {                                                                                           \
       value = sb_lanes_max(value, scratch, lanes);                                                                    \
     } else {                                                                                                          \
       value = -sb_lanes_max(-value, scratch, lanes);                                                                  \
     }                                                                                                                 \
-    if (result < rows * parts && lane == 0) STORE(value / divisor, dst + result);                                     \
+    if (result < rows * parts && lane == 0) STORE(what == 5 ? sqrt(value) : value / divisor, dst + result);           \
   }                                                                                                                   \
                                                                                                                       \
   __kernel void SB_JOIN(reduce_columns, SUFFIX)(ARRAY(const S, src), ARRAY(D, dst), const int what, const long outer, \
@@ -89,7 +103,7 @@ REDUCE_KERNELS(_part, stored, real)
 REDUCE_KERNELS(_total, real, stored)
 #endif
 
-// Whole numbers: src [O, R, I] -> dst [O, I], one result per work-item. Sums wrap around.
+// Whole numbers: src [O, R, I] -> dst [O, I], one result per work-item. Sums and products wrap around.
 // Geometry: over_elements(O * I).
 __kernel void reduce_i32(ARRAY(const int, src), ARRAY(int, dst), const int what, const long outer, const long reduced,
                          const long inner) {
@@ -101,7 +115,10 @@ __kernel void reduce_i32(ARRAY(const int, src), ARRAY(int, dst), const int what,
     int value = p[0];
     for (long r = 1; r < reduced; ++r) {
       const int x = p[r * inner];
-      value = what == 0 ? (int)((uint)value + (uint)x) : what == 1 ? max(value, x) : min(value, x);
+      value = what == 0   ? (int)((uint)value + (uint)x)
+              : what == 1 ? max(value, x)
+              : what == 2 ? min(value, x)
+                          : (int)((uint)value * (uint)x);
     }
     dst[i] = value;
   }

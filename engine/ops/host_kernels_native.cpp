@@ -64,6 +64,7 @@ void sb_transpose(vreal* r) {
 #include "cpu/pad.cl"
 #include "cpu/pool2d.cl"
 #include "cpu/pool_nd.cl"
+#include "cpu/product.cl"
 #include "cpu/reduce.cl"
 #include "cpu/resample.cl"
 #include "cpu/resize.cl"
@@ -184,6 +185,8 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(pool2d_avg_fwd, 3),
     SAMEBYTES_ENTRY(pool2d_avg_bwd, 3),
     SAMEBYTES_ENTRY(pool_nd_max, 20),
+    SAMEBYTES_ENTRY(product_columns_bwd, 5),
+    SAMEBYTES_ENTRY(product_rows_bwd, 4),
     SAMEBYTES_ENTRY(reduce_rows, 1),
     SAMEBYTES_ENTRY(reduce_columns, 1),
     SAMEBYTES_ENTRY(reduce_argmax, 2),

@@ -19,18 +19,20 @@ namespace {
 inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-enum What : int { kSum = 0, kMax = 1, kMin = 2, kSquares = 3 };
+enum What : int { kSum = 0, kMax = 1, kMin = 2, kSquares = 3, kProduct = 4, kRoot = 5 };
 
 template <int kWhat, class T>
 T combine(T a, T b) {
   if constexpr (kWhat == kMax) return b > a || b != b ? b : a;
   if constexpr (kWhat == kMin) return b < a || b != b ? b : a;
+  if constexpr (kWhat == kProduct) return a * b;
   return a + b;
 }
 template <int kWhat, class T>
 T first() {
   if constexpr (kWhat == kMax) return -std::numeric_limits<T>::infinity();
   if constexpr (kWhat == kMin) return std::numeric_limits<T>::infinity();
+  if constexpr (kWhat == kProduct) return 1;
   return 0;
 }
 
@@ -91,10 +93,12 @@ void reduce_rows(const HostRows& s, const T* src, T* dst) {
       switch (s.what) {
         case kMax: value = reduce_row<kMax, T, W>(p, s.columns); break;
         case kMin: value = reduce_row<kMin, T, W>(p, s.columns); break;
-        case kSquares: value = reduce_row<kSquares, T, W>(p, s.columns); break;
+        case kSquares:
+        case kRoot: value = reduce_row<kSquares, T, W>(p, s.columns); break;
+        case kProduct: value = reduce_row<kProduct, T, W>(p, s.columns); break;
         default: value = reduce_row<kSum, T, W>(p, s.columns);
       }
-      dst[row] = value / divisor;
+      dst[row] = s.what == kRoot ? std::sqrt(value) : value / divisor;
     }
   }
 }
@@ -363,6 +367,7 @@ template <HostLevel L, class T>
 void host_reduce_columns_at(const HostColumns& shape, const T* src, T* dst) {
   if (shape.what == kMax) return reduce_columns<kMax>(shape, src, dst);
   if (shape.what == kMin) return reduce_columns<kMin>(shape, src, dst);
+  if (shape.what == kProduct) return reduce_columns<kProduct>(shape, src, dst);
   reduce_columns<kSum>(shape, src, dst);
 }
 template void host_reduce_columns_at<kThisLevel, float>(const HostColumns&, const float*, float*);
@@ -376,10 +381,10 @@ void host_reduce_i32_at<kThisLevel>(int what, std::int64_t outer, std::int64_t r
     std::int32_t value = p[0];
     for (std::int64_t r = 1; r < reduced; ++r) {
       const std::int32_t x = p[r * inner];
-      value = what == kMax ? std::max(value, x)
-              : what == kMin
-                  ? std::min(value, x)
-                  : static_cast<std::int32_t>(static_cast<std::uint32_t>(value) + static_cast<std::uint32_t>(x));
+      const auto a = static_cast<std::uint32_t>(value), b = static_cast<std::uint32_t>(x);
+      value = what == kMax   ? std::max(value, x)
+              : what == kMin ? std::min(value, x)
+                             : static_cast<std::int32_t>(what == kProduct ? a * b : a + b);
     }
     dst[i] = value;
   }

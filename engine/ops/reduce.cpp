@@ -27,9 +27,9 @@ namespace {
 using What = ReduceWhat;
 using Pattern = ReducePattern;
 
-constexpr std::int64_t kElementsPerPart = 32768;  // of a long reduction; parts are reduced again
-constexpr std::int64_t kColumnTile = 1024;        // cpu: columns of one work-group
-constexpr std::int64_t kFoldedWidth = 1024;       // cpu: narrow rows are folded to about this width
+constexpr std::int64_t kElementsPerPart = kReducedInOnePass;
+constexpr std::int64_t kColumnTile = 1024;   // cpu: columns of one work-group
+constexpr std::int64_t kFoldedWidth = 1024;  // cpu: narrow rows are folded to about this width
 
 // How reductions are cut: how many rows of `inner` values are folded to one, and the columns of a group; lines of
 // `outer` of a group; whether the host has the same order of sums.
@@ -217,7 +217,11 @@ class Reduce final : public Op, public Written {
       : Op({.takes_strides = InputSet::all()}), what_(what), is_mean_(is_mean), axes_(axes) {}
 
   std::string_view name() const override {
-    return is_mean_ ? "mean" : what_ == What::sum ? "sum" : what_ == What::max ? "max" : "min";
+    return is_mean_                 ? "mean"
+           : what_ == What::sum     ? "sum"
+           : what_ == What::max     ? "max"
+           : what_ == What::product ? "prod"
+                                    : "min";
   }
   void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{axes_}); }
 
@@ -253,10 +257,11 @@ class Reduce final : public Op, public Written {
     NodeWriter::Ints axes;
     for (int i = 0; i < w.shape(0).rank(); ++i)
       if (axes_ >> i & 1) axes.push_back(i);
-    const char* type = is_mean_             ? "ReduceMean"
-                       : what_ == What::sum ? "ReduceSum"
-                       : what_ == What::max ? "ReduceMax"
-                                            : "ReduceMin";
+    const char* type = is_mean_                 ? "ReduceMean"
+                       : what_ == What::sum     ? "ReduceSum"
+                       : what_ == What::max     ? "ReduceMax"
+                       : what_ == What::product ? "ReduceProd"
+                                                : "ReduceMin";
     const auto result = w.put(type, {w.cast(w.in(0), w.dtype(0), w.result_dtype()), w.ints(axes)},
                               {{"keepdims", std::int64_t{w.result().rank() == w.shape(0).rank()}}});
     w.give(result);
@@ -271,6 +276,7 @@ class Reduce final : public Op, public Written {
       if (is_mean_) dy = dy / static_cast<double>(reduced_count(src.shape(), axes_));
       return {broadcast_to(dy, src.shape())};
     }
+    if (what_ == What::product) return {product_gradient(src, dy, axes_)};
     // Ties share the gradient equally, as PyTorch's amax has it.
     const Array is_extreme = astype(equal(src, reshape(request.dst[0], kept)), src.dtype());
     return {is_extreme * (dy / reduce(is_extreme, What::sum, false, axes_, true))};
@@ -304,7 +310,9 @@ Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep) 
   const Shape shape = reduced_shape(a.shape(), axes, keep);
   const std::int64_t count = reduced_count(a.shape(), axes);
   const bool is_narrow = a.dtype() == bool_ || a.dtype() == u8;
-  const Dtype dtype = is_mean && !is_floating(a.dtype()) ? f32 : is_narrow && what == What::sum ? i32 : a.dtype();
+  const bool grows = what == What::sum || what == What::product;
+  const Dtype dtype = is_mean && !is_floating(a.dtype()) ? f32 : is_narrow && grows ? i32 : a.dtype();
+  if (a.size() == 0 && what == What::product) return ones(shape, dtype);
   if (a.size() == 0 && shape.size() > 0) {
     if (what != What::sum)
       throw ArgumentError(std::string(what == What::max ? "max" : "min") + ": an empty array has none, src is " +
@@ -318,7 +326,7 @@ Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep) 
   // Few whole numbers are widened by the launch that makes them, and may be added up by the host.
   constexpr std::int64_t kMostWidened = 1 << 16;
   const bool is_few = a.size() <= kMostWidened && a.node()->is_dense() && !is_floating(a.dtype());
-  const Array src = is_few ? as_dtype(a, inside) : is_reducible_in_place(a, axes) ? a : contiguous(a);
+  const Array src = is_few ? as_dtype(a, inside) : is_reducible_in_place(a, axes, what) ? a : contiguous(a);
   return as_dtype(make_array(make_op<Reduce>(what, is_mean, axes), shape, inside, std::span<const Array>(&src, 1)),
                   dtype);
 }
@@ -427,6 +435,10 @@ Array max(const Input& a, const Axes& axes, bool keep) {
 
 Array min(const Input& a, const Axes& axes, bool keep) {
   return detail::reduce(a, What::min, false, detail::mask_of("min", a, axes), keep);
+}
+
+Array prod(const Input& a, const Axes& axes, bool keep) {
+  return detail::reduce(a, What::product, false, detail::mask_of("prod", a, axes), keep);
 }
 
 Array all(const Input& a, const Axes& axes, bool keep) {

@@ -45,13 +45,13 @@ StridedAxes merged_axes(const StridedAxes& axes) {
 }
 
 struct StridedReduction {
-  StridedAxes kept, reduced;  // reduced: of strides above 0, the longest first
+  StridedAxes kept, reduced;  // reduced: of strides above 0, or 0 of a product, the longest first
   std::int64_t start = 0;     // where the walk begins, in elements
   std::int64_t count = 1;     // of elements of a result
   std::int64_t times = 1;     // of them at the same place
 };
 
-StridedReduction strided_reduction(const Shape& shape, const Strides& strides, AxisMask axes) {
+StridedReduction strided_reduction(const Shape& shape, const Strides& strides, AxisMask axes, ReduceWhat what) {
   StridedReduction view;
   for (int i = 0; i < shape.rank(); ++i) {
     StridedAxis axis{shape[i], strides[static_cast<std::size_t>(i)]};
@@ -61,7 +61,7 @@ StridedReduction strided_reduction(const Shape& shape, const Strides& strides, A
       continue;
     }
     view.count *= axis.size;
-    if (axis.stride == 0) {
+    if (axis.stride == 0 && what != ReduceWhat::product) {
       view.times *= axis.size;
       continue;
     }
@@ -115,15 +115,15 @@ void launch_pass(Launch& run, const StridedPass& pass, Operand src, Operand dst,
 
 }  // namespace
 
-bool is_reducible_in_place(const Array& a, AxisMask axes) {
+bool is_reducible_in_place(const Array& a, AxisMask axes, ReduceWhat what) {
   const Node& node = *a.node();
   if (!node.is_view) return true;
-  const StridedReduction view = strided_reduction(node.shape, node.strides, axes);
+  const StridedReduction view = strided_reduction(node.shape, node.strides, axes, what);
   return view.kept.size() <= kMostStridedAxes && view.reduced.size() <= kMostStridedAxes;
 }
 
 void launch_view_reduction(Launch& run, ReduceWhat what, bool is_mean, AxisMask axes) {
-  const StridedReduction view = strided_reduction(run.src_shape(0), run.src_strides(0), axes);
+  const StridedReduction view = strided_reduction(run.src_shape(0), run.src_strides(0), axes, what);
   const Dtype src_dtype = run.src_dtype(0), dst_dtype = run.dst_dtype();
   const Dtype inside = is_floating(dst_dtype) ? real_of(dst_dtype) : dst_dtype;
   const bool is_sum = what == ReduceWhat::sum || what == ReduceWhat::squares;

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "graph/autocast.h"
 #include "graph/op.h"
 #include "ops/as_value.h"
 #include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "ops/sizes.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -48,8 +50,6 @@ Array without(const Array& kept, std::span<const int> axes, bool keep) {
   return result;
 }
 
-constexpr std::int64_t kProductStretches = 8;  // of prod, so many in one launch
-
 // The gradient of a root is infinite at 0; that of a norm is taken to be 0 there.
 Array root_of(const Array& squares) {
   const Array is_zero = equal(squares, 0);
@@ -71,11 +71,15 @@ Array std(const Input& a, const Axes& axes, bool keep, double correction) {
   return sqrt(var(a, axes, keep, correction));
 }
 
+const detail::CastRow kNormCast{"norm", CastRule::keep_f32};
 Array norm(const Input& a, double p, const Axes& axes, bool keep) {
+  if (const detail::Casts cast(kNormCast); cast) return norm(cast(a), p, axes, keep);
   const std::vector<int> along = named_axes("norm", a, axes);
   if (std::isnan(p)) throw ArgumentError("norm: p must be a number, got nan");
   const Array x = as_floating(a);
   if (along.empty()) return p == 0 ? astype(not_equal(x, 0), x.dtype()) : abs(x);
+  if (p == 2.0)
+    if (Array rows = detail::norm_of_rows(x, along, keep); rows.defined()) return rows;
   if (p == 2.0) return root_of(sum(square(x), along, keep));
   if (p == 1.0) return sum(abs(x), along, keep);
   if (p == 0.0) return sum(astype(not_equal(x, 0), x.dtype()), along, keep);
@@ -91,45 +95,6 @@ Array logsumexp(const Input& a, const Axes& axes, bool keep) {
   const Array highest = stop_gradient(max(x, along, true));
   const Array shift = where(isfinite(highest), highest, 0);
   return without(log(sum(exp(x - shift), along, true)) + shift, along, keep);
-}
-
-Array prod(const Input& a, const Axes& axes, bool keep) {
-  const std::vector<int> along = named_axes("prod", a, axes);
-  const Array x = is_floating(a.dtype()) ? a.array() : astype(a, i32);
-  const int rank = x.shape().rank();
-  Shape kept = x.shape(), rows;
-  for (const int axis : along) kept[axis] = 1;
-  std::vector<int> order;  // the axes that stay, then the others
-  for (int i = 0; i < rank; ++i)
-    if (std::find(along.begin(), along.end(), i) == along.end()) {
-      order.push_back(i);
-      rows.push_back(x.shape()[i]);
-    }
-  order.insert(order.end(), along.begin(), along.end());
-  const std::int64_t n = count_along(x, along);
-  if (along.empty()) return detail::as_value(x);
-  if (n == 0 || x.size() == 0) return without(ones(kept, x.dtype()), along, keep);
-  const bool is_one_axis = along.size() == 1;
-  const int axis = is_one_axis ? along[0] : 1;
-  Array products = is_one_axis ? x : reshape(transpose(x, order), {rows.size(), n}), rest;
-  // Stretches are multiplied element by element, whose gradients are products of the others; what is left of an uneven
-  // division joins at the end.
-  for (std::int64_t left = n; left > 1;) {
-    const std::int64_t count = std::min<std::int64_t>(left, kProductStretches), length = left / count;
-    for (std::int64_t i = count * length; i < left; ++i) {
-      const Array one = slice(products, axis, i, i + 1);
-      rest = rest.defined() ? rest * one : one;
-    }
-    std::vector<Array> parts;
-    for (std::int64_t i = 0; i < count; ++i) parts.push_back(slice(products, axis, i * length, (i + 1) * length));
-    for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
-      for (std::size_t i = 0; 2 * i < parts.size(); ++i)
-        parts[i] = 2 * i + 1 < parts.size() ? parts[2 * i] * parts[2 * i + 1] : parts[2 * i];
-    products = parts[0];
-    left = length;
-  }
-  if (rest.defined()) products = products * rest;
-  return without(reshape(products, kept), along, keep);
 }
 
 Array argmin(const Input& a, int axis) {

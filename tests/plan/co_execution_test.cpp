@@ -307,9 +307,10 @@ TEST_P(CoExecutionTest, reductions_give_the_same_bytes) {
                                      Shape{131, 2}, Shape{4, 5, 3}, Shape{200, 70}}) {
             const Array a = special(shape, dtype), b = special(shape, dtype, 1e3);
             results.insert(results.end(), {sum(b, {}), mean(b, {0}), sum(b, {-1}), max(a, {0}), min(a, {-1}),
-                                           max(a, {}), argmax(a, -1), argmax(a, 0), sum_of_squares(b)});
+                                           max(a, {}), argmax(a, -1), argmax(a, 0), sum_of_squares(b), prod(b, {0}),
+                                           prod(b, {-1}), norm(b, 2, {-1})});
             const Array i = whole(shape);
-            results.insert(results.end(), {sum(i, {0}), max(i, {-1}), min(i, {})});
+            results.insert(results.end(), {sum(i, {0}), max(i, {-1}), min(i, {}), prod(i, {-1})});
           }
         const Array nan = array(std::vector<float>{1, NAN, 3, NAN}, {2, 2});
         results.insert(results.end(), {argmax(nan, 1), argmax(nan, 0), not_equal(max(nan, {1}), max(nan, {1}))});
@@ -327,7 +328,10 @@ TEST_P(CoExecutionTest, reductions_of_many_values_give_the_same_bytes) {
              {Shape{300, 260}, Shape{20000, 5}, Shape{3, 30011}, Shape{9, 70, 130}, Shape{30000, 3}}) {
           const Array a = special(shape, f32, 1e3);
           results.insert(results.end(), {sum(a, {}), mean(a, {0}), sum(a, {-1}), max(a, {0}), min(a, {-1}), max(a, {}),
-                                         argmax(a, -1), argmax(a, 0), sum_of_squares(a), all_finite({a})});
+                                         argmax(a, -1), argmax(a, 0), sum_of_squares(a), all_finite({a}), prod(a, {0}),
+                                         prod(a, {-1}), norm(a, 2, {-1})});
+          for (const int axis : {0, -1})
+            results.push_back(gradients(sum(prod(a * 1e-5 + 1.0, {axis})), std::vector<Array>{a})[0]);
         }
         results.push_back(all_finite({special({30, 41}, f32)}));
         return results;
