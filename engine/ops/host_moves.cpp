@@ -30,34 +30,41 @@ constexpr double kValuesOfRun = 64;
 HostWork work_of(std::int64_t runs, std::int64_t values) {
   return {.values = kValuesOfRun * static_cast<double>(runs) + static_cast<double>(values)};
 }
-// The position of src that position i of the continued axis shows, outside [0, n); -1: the constant.
-std::int64_t shown_outside(const HostPad& s, std::int64_t i) {
-  if (s.mode == PAD_REFLECT) return i < 0 ? -i : 2 * (s.n - 1) - i;
-  if (s.mode == PAD_REPLICATE) return i < 0 ? 0 : s.n - 1;
-  if (s.mode == PAD_CIRCULAR) return i < 0 ? i + s.n : i - s.n;
+// The position of [0, n) that position i of a continued axis shows; -1: the constant.
+std::int64_t shown(std::int64_t i, std::int64_t n, int mode) {
+  if (i >= 0 && i < n) return i;
+  if (mode == PAD_REFLECT) return i < 0 ? -i : 2 * (n - 1) - i;
+  if (mode == PAD_REPLICATE) return i < 0 ? 0 : n - 1;
+  if (mode == PAD_CIRCULAR) return i < 0 ? i + n : i - n;
   return -1;
 }
 
 template <class T>
-void pad(const HostPad& s, const T* src, const T* fill, T* dst, std::int64_t first_outer, std::int64_t end_outer) {
+void pad(const HostPad& s, const T* src, const T* fill, T* dst, std::int64_t first_row, std::int64_t end_row) {
   const T value = fill ? *fill : T{0};
-  src += first_outer * s.n * s.inner;
-  dst += first_outer * s.d * s.inner;
-  for (std::int64_t o = first_outer; o < end_outer; ++o, src += s.n * s.inner) {
+  dst += first_row * s.d * s.inner;
+  for (std::int64_t row = first_row; row < end_row; ++row) {
+    const std::int64_t above = row / s.between, high = shown(above % s.high_d - s.high_before, s.high_n, s.mode);
+    if (high < 0) {
+      dst = std::fill_n(dst, s.d * s.inner, value);
+      continue;
+    }
+    const T* const from_row =
+        src + ((above / s.high_d * s.high_n + high) * s.between + row % s.between) * s.n * s.inner;
     const auto outside = [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i, dst += s.inner) {
-        const std::int64_t from = shown_outside(s, i);
+        const std::int64_t from = shown(i, s.n, s.mode);
         if (from < 0)
           std::fill_n(dst, s.inner, value);
         else
-          std::copy_n(src + from * s.inner, s.inner, dst);
+          std::copy_n(from_row + from * s.inner, s.inner, dst);
       }
     };
     const std::int64_t after = s.d - s.before;  // the end, as a position of src
     const std::int64_t begin = std::clamp<std::int64_t>(-s.before, 0, s.n),
                        end = std::clamp<std::int64_t>(after, 0, s.n);
     outside(-s.before, std::min<std::int64_t>(0, after));
-    dst = std::copy_n(src + begin * s.inner, std::max<std::int64_t>(0, end - begin) * s.inner, dst);
+    dst = std::copy_n(from_row + begin * s.inner, std::max<std::int64_t>(0, end - begin) * s.inner, dst);
     outside(std::max(s.n, -s.before), after);
   }
 }
@@ -79,12 +86,12 @@ void add_host_concat(KernelCall& call, std::size_t width_of_element, std::int64_
 }
 
 void add_host_pad(KernelCall& call, std::size_t width_of_element, const HostPad& shape) {
-  const std::int64_t values = shape.outer * shape.d * shape.inner;
+  const std::int64_t values = shape.rows * shape.d * shape.inner;
   if (values > kMostHostValues) return;
   with_word(width_of_element, [&](auto word) {
     using T = decltype(word);
-    const std::int64_t runs = shape.outer * (1 + std::max<std::int64_t>(0, shape.d - shape.n));
-    call.on_host(work_of(runs, values), shape.outer,
+    const std::int64_t runs = shape.rows * (1 + std::max<std::int64_t>(0, shape.d - shape.n));
+    call.on_host(work_of(runs, values), shape.rows,
                  [shape](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
                    pad(shape, at<const T>(arrays, 0), at<const T>(arrays, 1), at<T>(arrays, 2), begin, end);
                  });

@@ -11,9 +11,12 @@ namespace samebytes::detail {
 void add_host_concat(KernelCall& call, std::size_t width_of_element, std::int64_t rows, std::int64_t width,
                      std::int64_t dst_stride, std::int64_t start);
 
-// src [outer, n, inner] -> dst [outer, d, inner]; the arrays are src, fill or none, dst.
+// src [outer, high_n, between, n, inner] -> dst [outer, high_d, between, d, inner], as pad_fwd; the arrays are src,
+// fill or none, dst.
 struct HostPad {
-  std::int64_t outer = 1, n = 1, d = 1, inner = 1, before = 0;
+  std::int64_t rows = 1;  // of dst: outer * high_d * between
+  std::int64_t n = 1, d = 1, inner = 1, before = 0;
+  std::int64_t high_n = 1, high_d = 1, high_before = 0, between = 1;
   int mode = 0;  // PAD_* of shared/pad.h
 };
 void add_host_pad(KernelCall& call, std::size_t width_of_element, const HostPad& shape);

@@ -106,19 +106,34 @@ Array tile(const Input& a, std::span<const std::int64_t> repeats) {
   Shape shape;  // of a, with ones in front
   for (int i = 0; i < rank; ++i)
     shape.push_back(i < rank - a.shape().rank() ? 1 : a.shape()[i - rank + a.shape().rank()]);
-  Array result = reshape(a, shape);
-  for (int i = rank - 1; i >= rank - count; --i) {  // the innermost first: its copies are the smallest
-    const std::int64_t n = repeats[static_cast<std::size_t>(i + count - rank)];
+  for (const std::int64_t n : repeats)
     if (n < 0)
       throw ArgumentError("tile: repeats must be 0 or more, got " + std::to_string(n) + ", src is " + describe(a));
-    if (n == 1) continue;
-    Shape front{1, 1, 1};
-    for (int k = 0; k < i; ++k) front[0] *= shape[k];
-    for (int k = i; k < rank; ++k) front[2] *= shape[k];
-    Shape wide = front;
-    wide[1] = n;
-    shape[i] = detail::checked_product("tile", a, shape[i], n);
-    result = reshape(broadcast_to(reshape(result, front), wide), shape);
+  Array result = reshape(a, shape);
+  // Three axes at once, the innermost first, of what is [.., n, ..] -> [.., repeats, n, ..]; the others join the one
+  // before them.
+  constexpr int kTogether = 3;
+  for (int end = rank; end > rank - count;) {
+    int begin = end;
+    for (int found = 0; found < kTogether && begin > rank - count;)
+      found += repeats[static_cast<std::size_t>(--begin + count - rank)] != 1;
+    Shape narrow, wide;
+    for (int i = 0; i < rank; ++i) {
+      const bool is_here = i >= begin && i < end;
+      const std::int64_t n = is_here ? repeats[static_cast<std::size_t>(i + count - rank)] : 1, size = shape[i];
+      if (n == 1 && i > 0) {
+        narrow[narrow.rank() - 1] *= size;
+        wide[wide.rank() - 1] *= size;
+        continue;
+      }
+      narrow.push_back(1);
+      wide.push_back(n);
+      narrow.push_back(size);
+      wide.push_back(size);
+      shape[i] = detail::checked_product("tile", a, size, n);
+    }
+    result = reshape(broadcast_to(reshape(result, narrow), wide), shape);
+    end = begin;
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// pad and roll: axes continued beyond their ends, one launch for each axis that grows. Kernels: cl/*/pad.cl.
+// pad and roll: axes continued beyond their ends, one launch for each two axes that grow. Kernels: cl/*/pad.cl.
 // The gradient gathers: of a constant border it is a slice, of the others a kernel that adds up the places of dy that
 // show each element. Arrays padded with zeros are also what the gradients of slices are; where several slices of one
 // array meet, their places are joined instead of added, so that each byte is written once.
@@ -32,62 +32,90 @@ static_assert(static_cast<int>(PadMode::constant) == detail::PAD_CONSTANT &&
 
 // One axis: size n before and d after, `before` of them in front.
 struct AxisPad {
-  int axis;
-  std::int64_t before, n, d;
-  PadMode mode;
+  int axis = -1;
+  std::int64_t before = 0, n = 1, d = 1;
 
   void hash(detail::Hasher& hasher) const {
     hasher.add(static_cast<std::uint64_t>(axis));
     hasher.add(static_cast<std::uint64_t>(before));
+  }
+};
+// An axis, and where high.axis >= 0 another one before it, in one pass.
+struct AxesPad {
+  PadMode mode = PadMode::constant;
+  AxisPad low, high = {};
+
+  bool has_high() const { return high.axis >= 0; }
+  void hash(detail::Hasher& hasher) const {
     hasher.add(static_cast<std::uint64_t>(mode));
+    low.hash(hasher);
+    high.hash(hasher);
+  }
+  // Of an array as it is or as it becomes: rows of the low axis and what lies behind it.
+  detail::HostPad sizes(const Shape& shape) const {
+    const detail::Around around(shape, low.axis);
+    detail::HostPad sizes{.rows = around.outer,
+                          .n = low.n,
+                          .d = low.d,
+                          .inner = around.inner,
+                          .before = low.before,
+                          .mode = static_cast<int>(mode)};
+    if (!has_high()) return sizes;
+    sizes.high_n = high.n;
+    sizes.high_d = high.d;
+    sizes.high_before = high.before;
+    for (int axis = high.axis + 1; axis < low.axis; ++axis) sizes.between *= shape[axis];
+    return sizes;
   }
 };
 
-Array pad_axis(const Array& a, const AxisPad& at, const Array& fill);
+Array pad_axes(const Array& a, const AxesPad& at, const Array& fill);
 Array joined(const Node& a, const Node& b);
 
 // dy -> dx of reflect, replicate and circular.
 class PadGradient final : public detail::Op {
  public:
-  explicit PadGradient(const AxisPad& at) : at_(at) {}
+  explicit PadGradient(const AxesPad& at) : at_(at) {}
   std::string_view name() const override { return "pad_gradient"; }
   void hash(detail::Hasher& hasher) const override { at_.hash(hasher); }
   void launch(Launch& run) const override {
-    const detail::Around around(run.dst_shape(), at_.axis);
+    const detail::HostPad s = at_.sizes(run.dst_shape());
     run.kernel("pad_bwd", run.dst_dtype())
-        .args(run.src(0), run.dst(), around.outer, at_.n, at_.d, around.inner, at_.before, static_cast<int>(at_.mode))
+        .args(run.src(0), run.dst(), s.rows, s.n, s.d, s.inner, s.before, s.high_n, s.high_d, s.high_before, s.between,
+              s.mode)
         .over_elements(run.dst_shape().size());
   }
-  std::vector<Array> gradient(const GradientRequest& g) const override { return {pad_axis(g.dy[0], at_, {})}; }
+  std::vector<Array> gradient(const GradientRequest& g) const override { return {pad_axes(g.dy[0], at_, {})}; }
 
  private:
-  AxisPad at_;
+  AxesPad at_;
 };
 
 // Inputs src and, where a constant is not zero, the constant.
 class Pad final : public detail::Op, public detail::Written {
  public:
-  explicit Pad(const AxisPad& at) : at_(at) {}
+  explicit Pad(const AxesPad& at) : at_(at) {}
   std::string_view name() const override { return "pad"; }
   void hash(detail::Hasher& hasher) const override { at_.hash(hasher); }
   void launch(Launch& run) const override {
-    const detail::Around around(run.dst_shape(), at_.axis);
+    const detail::HostPad s = at_.sizes(run.dst_shape());
     const bool has_fill = run.src_count() > 1;
     const std::size_t bytes = bytes_of(run.dst_dtype());
     detail::KernelCall call = run.kernel("pad_fwd_" + std::to_string(bytes * 8));
-    call.args(run.src(0), has_fill ? run.src(1) : Launch::none(), run.dst(), around.outer, at_.n, at_.d, around.inner,
-              at_.before, static_cast<int>(at_.mode), int{has_fill})
+    call.args(run.src(0), has_fill ? run.src(1) : Launch::none(), run.dst(), s.rows, s.n, s.d, s.inner, s.before,
+              s.high_n, s.high_d, s.high_before, s.between, s.mode, int{has_fill})
         .over_elements(run.dst_shape().size());
-    detail::add_host_pad(call, bytes,
-                         {around.outer, at_.n, at_.d, around.inner, at_.before, static_cast<int>(at_.mode)});
+    detail::add_host_pad(call, bytes, s);
   }
   std::vector<Array> gradient(const GradientRequest& g) const override {
     const Array& dy = g.dy[0];
     std::vector<Array> result(g.src.size());
+    const AxisPad &low = at_.low, &high = at_.high;
     if (at_.mode == PadMode::constant) {
-      result[0] = slice(dy, at_.axis, at_.before, at_.before + at_.n);
-    } else if (at_.d == at_.n) {
-      result[0] = roll(dy, -at_.before, at_.axis);
+      result[0] = slice(dy, low.axis, low.before, low.before + low.n);
+      if (at_.has_high()) result[0] = slice(result[0], high.axis, high.before, high.before + high.n);
+    } else if (low.d == low.n) {
+      result[0] = roll(dy, -low.before, low.axis);
     } else {
       result[0] = detail::make_array(detail::make_op<PadGradient>(at_), g.src[0].shape(), dy.dtype(), {&dy, 1});
     }
@@ -96,23 +124,31 @@ class Pad final : public detail::Op, public detail::Written {
   Array added_to(const Node& node, const Array& other) const override { return joined(node, *other.node()); }
   void write(detail::NodeWriter& w) const override {
     if (at_.mode == PadMode::circular) {
-      detail::NodeWriter::Ints from;
-      for (std::int64_t i = 0; i < at_.d; ++i) from.push_back(((i - at_.before) % at_.n + at_.n) % at_.n);
-      return w.give(w.put("Gather", {w.in(0), w.ints(from)}, {{"axis", std::int64_t{at_.axis}}}));
+      detail::NodeWriter::Name turned = w.in(0);
+      for (const AxisPad& at : {at_.low, at_.high}) {
+        detail::NodeWriter::Ints from;
+        for (std::int64_t i = 0; i < at.d; ++i) from.push_back(((i - at.before) % at.n + at.n) % at.n);
+        if (at.axis >= 0) turned = w.put("Gather", {turned, w.ints(from)}, {{"axis", std::int64_t{at.axis}}});
+      }
+      return w.give(turned);
     }
     const char* mode = at_.mode == PadMode::reflect ? "reflect" : at_.mode == PadMode::replicate ? "edge" : "constant";
     const auto fill = w.count() > 1 ? w.reshaped(w.in(1), Shape{}) : w.number(0, w.dtype(0));
     // For all axes: ONNX Runtime moves transposes through a Pad as if it named none.
-    const auto rank = static_cast<std::size_t>(w.shape(0).rank()), axis = static_cast<std::size_t>(at_.axis);
+    const auto rank = static_cast<std::size_t>(w.shape(0).rank());
     detail::NodeWriter::Ints pads(2 * rank, 0);
-    pads[axis] = at_.before;
-    pads[rank + axis] = at_.d - at_.n - at_.before;
+    for (const AxisPad& at : {at_.low, at_.high}) {
+      if (at.axis < 0) continue;
+      const auto axis = static_cast<std::size_t>(at.axis);
+      pads[axis] = at.before;
+      pads[rank + axis] = at.d - at.n - at.before;
+    }
     w.give(w.put("Pad", {w.in(0), w.ints(pads), fill}, {{"mode", std::string(mode)}}));
   }
-  const AxisPad& at() const { return at_; }
+  const AxesPad& at() const { return at_; }
 
  private:
-  AxisPad at_;
+  AxesPad at_;
 };
 
 // Several floating arrays in their places along an axis, zeros between them.
@@ -166,9 +202,9 @@ std::optional<Pieces> pieces_of(const Node& node) {
   const bool is_open = node.op && !node.has_value && !node.is_view && node.output < 0;
   if (!is_open || (node.dtype != f32 && node.dtype != f64)) return std::nullopt;
   if (const auto* pad = dynamic_cast<const Pad*>(node.op.get())) {
-    const AxisPad& at = pad->at();
-    if (at.mode != PadMode::constant || node.inputs.size() != 1) return std::nullopt;
-    return Pieces{at.axis, {{at.before, Array(node.inputs[0].node)}}};
+    const AxesPad& at = pad->at();
+    if (at.mode != PadMode::constant || at.has_high() || node.inputs.size() != 1) return std::nullopt;
+    return Pieces{at.low.axis, {{at.low.before, Array(node.inputs[0].node)}}};
   }
   if (const auto* placed = dynamic_cast<const Placed*>(node.op.get())) {
     Pieces pieces{placed->axis(), {}};
@@ -201,9 +237,10 @@ Array joined(const Node& a, const Node& b) {
   return detail::make_array(detail::make_op<Placed>(axis, std::move(starts)), a.shape, a.dtype, arrays);
 }
 
-Array pad_axis(const Array& a, const AxisPad& at, const Array& fill) {
+Array pad_axes(const Array& a, const AxesPad& at, const Array& fill) {
   Shape shape = a.shape();
-  shape[at.axis] = at.d;
+  shape[at.low.axis] = at.low.d;
+  if (at.has_high()) shape[at.high.axis] = at.high.d;
   const Array inputs[] = {a, fill};
   return detail::make_array(detail::make_op<Pad>(at), shape, a.dtype(), {inputs, fill.defined() ? 2u : 1u});
 }
@@ -238,12 +275,21 @@ Array pad(const Input& a, std::span<const PadWidth> widths, PadMode mode, double
   const Array fill = has_fill ? full({}, value, a.dtype()) : Array();
   if (a.size() == 0) return full(shape, has_fill ? value : 0.0, a.dtype());
   Array result = a;
+  AxesPad at{.mode = mode, .low = {}};
   for (int axis = rank - 1; axis >= 0; --axis) {  // the innermost first: what is copied twice is smaller then
     const auto [before, after] = widths[static_cast<std::size_t>(axis)];
     const std::int64_t n = a.shape()[axis];
-    if (before + after > 0) result = pad_axis(result, {axis, before, n, before + n + after, mode}, fill);
+    if (before + after == 0) continue;
+    const AxisPad one{axis, before, n, before + n + after};
+    if (at.low.axis < 0) {
+      at.low = one;
+      continue;
+    }
+    at.high = one;
+    result = pad_axes(result, at, fill);
+    at = {.mode = mode, .low = {}};
   }
-  return result;
+  return at.low.axis < 0 ? result : pad_axes(result, at, fill);
 }
 
 Array roll(const Input& a, std::int64_t shift, int axis) {
@@ -254,7 +300,7 @@ Array roll(const Input& a, std::int64_t shift, int axis) {
   if (axis < 0) axis += rank;
   const std::int64_t n = a.shape()[axis];
   if (a.size() == 0 || shift % n == 0) return detail::as_value(a);
-  return pad_axis(a, {axis, (shift % n + n) % n, n, n, PadMode::circular}, {});
+  return pad_axes(a, {.mode = PadMode::circular, .low = {axis, (shift % n + n) % n, n, n}}, {});
 }
 
 }  // namespace samebytes

@@ -105,6 +105,24 @@ TEST_P(LayoutTest, transposed_arrays_are_copied_and_read_by_pointwise_ops) {
   }
 }
 
+TEST_P(LayoutTest, two_axes_are_padded_or_tiled_in_one_launch) {
+  const Array a = real_array(random_values(2 * 5 * 4 * 3), {2, 5, 4, 3}, f32).wait();
+  const auto launches = [&](const Array& y) {
+    const auto before = engine().plans().launches;
+    y.eval();
+    return engine().plans().launches - before;
+  };
+  for (const PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::replicate, PadMode::circular}) {
+    EXPECT_EQ(launches(pad(a, {{}, {2, 1}, {1, 3}, {}}, mode)), 1u);
+    EXPECT_EQ(launches(pad(a, {{1, 0}, {}, {1, 3}, {}}, mode)), 1u);
+  }
+  EXPECT_EQ(launches(tile(a, {2, 1, 3, 2})), 1u);
+  const auto modulo = [&](int axis, std::int64_t i) { return i % a.shape()[axis]; };
+  EXPECT_TRUE(all_close(tile(a, {2, 1, 3, 2}), gathered(a, {4, 5, 12, 6}, 0, modulo), 0));
+  EXPECT_TRUE(all_close(tile(a, {2, 3, 2, 2}), gathered(a, {4, 15, 8, 6}, 0, modulo), 0));
+  EXPECT_EQ(tile(full({}, 3), {2, 2}).to_vector<float>(), (std::vector<float>(4, 3.0f)));
+}
+
 TEST_P(LayoutTest, tile_and_repeat_interleave_repeat) {
   const Array a = counted({2, 3});
   const auto modulo = [&](int axis, std::int64_t i) { return i % (axis == 0 ? 2 : 3); };
@@ -144,6 +162,8 @@ TEST_P(LayoutTest, pad_continues_axes_in_every_mode) {
     std::vector<PadWidth> widths;
   };
   const Case cases[] = {{{2, 5, 4, 3}, {{}, {2, 1}, {1, 3}, {}}},  // an image
+                        {{4, 2, 5, 3}, {{1, 2}, {}, {3, 1}, {}}},  // an axis between the two
+                        {{3, 2, 4, 17}, {{}, {0, 1}, {}, {2, 5}}},
                         {{3, 37}, {{}, {36, 20}}},      // rows longer than a vector, as wide as reflect takes
                         {{5, 1021}, {{1, 0}, {0, 7}}},  // several groups
                         {{2, 3, 19}, {{1, 1}, {2, 0}, {18, 18}}}};  // every axis
@@ -184,6 +204,11 @@ TEST_P(LayoutTest, gradients_agree_with_differences) {
           return square(pad(x[0], {{1, 0}, {2, 3}, {}}, mode, 0.5));
         },
         {random_input("src", {2, 4, 3})}));
+    EXPECT_TRUE(check_gradients(
+        [&](auto x) {
+          return square(pad(x[0], {{3, 1}, {}, {2, 4}}, mode)) * pad(square(x[0]), {{3, 1}, {}, {2, 4}}, mode);
+        },
+        {random_input("src", {4, 2, 5})}));
     EXPECT_TRUE(check_gradients(
         [&](auto x) {
           return square(pad(x[0], {{}, {18, 3}}, mode));
