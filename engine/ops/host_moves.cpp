@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ops/host.h"
+#include "ops/sizes.h"
 #include "shared/pad.h"
 
 namespace samebytes::detail {
@@ -30,6 +31,9 @@ constexpr double kValuesOfRun = 64;
 HostWork work_of(std::int64_t runs, std::int64_t values) {
   return {.values = kValuesOfRun * static_cast<double>(runs) + static_cast<double>(values)};
 }
+// Elements of a long stretch that are one unit, so that threads can share it.
+constexpr std::int64_t kPiece = 8192;
+
 // The position of [0, n) that position i of a continued axis shows; -1: the constant.
 std::int64_t shown(std::int64_t i, std::int64_t n, int mode) {
   if (i >= 0 && i < n) return i;
@@ -76,11 +80,14 @@ void add_host_concat(KernelCall& call, std::size_t width_of_element, std::int64_
   if (rows * width > kMostHostValues) return;
   with_word(width_of_element, [&](auto word) {
     using T = decltype(word);
-    call.on_host(work_of(rows, rows * width), rows,
+    const std::int64_t pieces = ceil_div(width, kPiece);
+    call.on_host(work_of(rows, rows * width), rows * pieces,
                  [=](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t row = begin; row < end; ++row)
-                     std::copy_n(at<const T>(arrays, 0) + row * width, width,
-                                 at<T>(arrays, 1) + row * dst_stride + start);
+                   for (std::int64_t unit = begin; unit < end; ++unit) {
+                     const std::int64_t row = unit / pieces, from = unit % pieces * kPiece;
+                     std::copy_n(at<const T>(arrays, 0) + row * width + from, std::min(kPiece, width - from),
+                                 at<T>(arrays, 1) + row * dst_stride + start + from);
+                   }
                  });
   });
 }

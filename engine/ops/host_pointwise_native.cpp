@@ -332,6 +332,25 @@ void write(Registers<R>& file, const HostPointwise::Output& output, void* to, st
   }
 }
 
+// Rows of neighbours that lie apart, one behind the other: units of whole rows of a copy (HostPointwise::is_copy).
+template <class Word>
+void copy_rows(const HostPointwise& p, const Word* from, Word* to, std::int64_t begin, std::int64_t end) {
+  const HostPointwise::Input& input = p.inputs[0];
+  const std::size_t last = p.sizes.size() - 2;  // the axis that the rows go along
+  const std::int64_t inner = p.sizes.back(), count = p.sizes[last], step = input.strides[last];
+  to += begin * inner;
+  for (std::int64_t row = begin; row < end;) {
+    const std::int64_t first = row % count, stop = std::min(count, first + end - row);
+    std::int64_t start = first * step, rest = row / count;
+    for (std::size_t axis = last; axis-- > 0; rest /= p.sizes[axis])
+      start += rest % p.sizes[axis] * input.strides[axis];
+    const Word* line = from + start;
+    for (std::int64_t k = first; k < stop; ++k, line += step, to += inner)
+      for (std::int64_t i = 0; i < inner; ++i) to[i] = line[i];
+    row += stop - first;
+  }
+}
+
 template <class R>
 void run_pointwise(const HostPointwise& p, void* const* arrays, const double* scalars, std::int64_t first_unit,
                    std::int64_t end_unit) {
@@ -347,6 +366,14 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
   const std::size_t outer_axes = p.sizes.size() - 1;
   const std::int64_t units_of_row = (inner + lanes - 1) / lanes;
   const bool is_copy = p.is_copy();
+  if (is_copy && outer_axes > 0 && units_of_row == 1 && p.inputs[0].strides.back() == 1) {
+    if (p.inputs[0].dtype == Dtype::f64)
+      copy_rows(p, static_cast<const double*>(arrays[0]), static_cast<double*>(arrays[1]), first_unit, end_unit);
+    else
+      copy_rows(p, static_cast<const std::int32_t*>(arrays[0]), static_cast<std::int32_t*>(arrays[1]), first_unit,
+                end_unit);
+    return;
+  }
   std::int64_t row = first_unit / units_of_row;
   std::array<std::int64_t, Shape::kMaxRank> place{};  // of the row along the outer axes
   for (std::size_t axis = outer_axes, rest = static_cast<std::size_t>(row); axis-- > 0;) {
