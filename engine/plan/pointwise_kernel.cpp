@@ -1,3 +1,4 @@
+// Over 400 lines because the walks over a group's elements share its arguments, loads, stores and expressions.
 #include "plan/pointwise_kernel.h"
 
 #include <algorithm>
@@ -14,10 +15,11 @@ constexpr std::int64_t kInnerBlock = 4096;  // inner elements of one unit of wor
 // The block size if an operand's neighbours along the inner axis lie kFarApart elements apart or more: all rows of one
 // block, then the next block, so that the cache lines that one row reads are still cached for the next rows.
 constexpr std::int64_t kFarBlock = 32, kFarApart = 16;
+constexpr std::int64_t kTurnedBlock = 128;    // inner elements of a unit of turned squares
 constexpr std::int64_t kUnitElements = 8192;  // short rows are combined until a unit has about this many
 constexpr std::int64_t kRepeatedMost = 1024;  // columns of an operand that a group copies, to read it at any column
 constexpr std::int64_t kRepeatedLeast = 512;  // elements that share repeated rows, where rows change with an outer axis
-constexpr std::int64_t kTurnedBlock = 1024;   // elements of one unit that goes along the last axis but one
+constexpr std::int64_t kExchangedBlock = 1024;  // elements of one unit that goes along the last axis but one
 // Results of at least this size are stored past the caches: their lines need not be read first, and the next reader
 // would not find them in the cache anyway. Measured on 2 cores of an EPYC with 32 MiB of cache: c = a + b of 32 and 64
 // MiB gets 1.5 times faster, and b = c + 1 after it takes as long as before; at 4 MiB the latter would take 1.4 times
@@ -111,14 +113,15 @@ class Writer {
 
   void choose_walk() {
     repeats_ = repeats_rows();
-    turned_ = !repeats_ && is_better_turned();
+    exchanged_ = !repeats_ && is_better_exchanged();
+    turned_ = exchanged_ ? -1 : turned_axis();
   }
   void write_walk() {
     choose_walk();
-    if (turned_) exchange_last_axes();
+    if (exchanged_) exchange_last_axes();
     geometry();
     text();
-    if (turned_) exchange_last_axes();  // others see the axes as the results have them
+    if (exchanged_) exchange_last_axes();  // others see the axes as the results have them
   }
   void exchange_last_axes() {
     std::swap(kernel_.sizes[axes() - 2], kernel_.sizes[axes() - 1]);
@@ -148,7 +151,7 @@ class Writer {
   }
   // Whether rows are much shorter than a vector, and an operand has neighbours down the rows: planes whose elements the
   // result has side by side, one value for each short row. The kernel then goes down in vectors and spreads its stores.
-  bool is_better_turned() const {
+  bool is_better_exchanged() const {
     if (!on_cpu() || axes() < 2) return false;
     const int width = device_.vector_width(kernel_.real);
     return kernel_.sizes.back() * 2 <= width && kernel_.sizes[axes() - 2] >= width &&
@@ -177,8 +180,9 @@ class Writer {
       const std::int64_t elements = inner * rows;
       const std::int64_t most = static_cast<std::int64_t>(device_.info().cores) * kGroupsPerCore;
       const std::int64_t outer = axes() == 3 ? kernel_.sizes[0] : 1;
-      const std::int64_t units =
-          repeats_ ? outer * ((elements / outer + kInnerBlock - 1) / kInnerBlock) : rows * blocks;
+      const std::int64_t units = repeats_       ? outer * ((elements / outer + kInnerBlock - 1) / kInnerBlock)
+                                 : turned_ >= 0 ? rows / turned_size() * turned_tiles() * blocks
+                                                : rows * blocks;
       const std::int64_t groups = std::min(units, std::clamp<std::int64_t>(elements / kUnitElements, 1, most));
       kernel_.geometry.groups[0] = static_cast<std::size_t>(groups);
     } else {
@@ -188,15 +192,41 @@ class Writer {
   }
 
   // Whether a unit is a block of columns of a row, with units ordered down the rows.
-  bool goes_down() const { return turned_ || is_far(); }
-  bool is_far() const {
-    return on_cpu() && !repeats_ && !turned_ && axes() > 1 &&
+  bool goes_down() const { return exchanged_ || is_down_far(); }
+  bool is_down_far() const {
+    return on_cpu() && !repeats_ && !exchanged_ && turned_ < 0 && axes() > 1 &&
            std::any_of(kernel_.inputs.begin(), kernel_.inputs.end(),
                        [](const PointwiseInput& input) { return std::abs(input.strides.back()) >= kFarApart; });
   }
-  std::int64_t block() const { return turned_ ? kTurnedBlock : is_far() ? kFarBlock : kInnerBlock; }
-  // Of a walk that is turned: the elements between neighbours of the result, the size of the axis it has last.
+  std::int64_t block() const {
+    return exchanged_ ? kExchangedBlock : turned_ >= 0 ? kTurnedBlock : is_down_far() ? kFarBlock : kInnerBlock;
+  }
+  // Of exchanged axes: the elements between neighbours of the result, the size of the axis it has last.
   std::string apart() const { return axes() > 2 ? "n" + std::to_string(axes() - 2) : "rows"; }
+
+  // The outer axis along which the elements of all far inputs are neighbours, or -1. A cpu kernel then reads squares of
+  // vectors along it and transposes them, so that each cache line is read once, as a whole.
+  int turned_axis() const {
+    if (!on_cpu() || repeats_ || kernel_.real != Dtype::f32) return -1;
+    const std::int64_t width = device_.vector_width(Dtype::f32);
+    if (width < 2 || kernel_.sizes.back() < width) return -1;
+    int axis = -1;
+    for (const PointwiseInput& input : kernel_.inputs) {
+      if (!is_far(input)) continue;
+      int found = -1;
+      for (int k = 0; k + 1 < axes(); ++k)
+        if (input.strides[k] == 1 && kernel_.sizes[k] >= width) found = k;
+      if (found < 0 || input.node->dtype != Dtype::f32 || (axis >= 0 && found != axis)) return -1;
+      axis = found;
+    }
+    return axis;
+  }
+  static bool is_far(const PointwiseInput& input) { return std::abs(input.strides.back()) >= kFarApart; }
+  std::int64_t turned_size() const { return kernel_.sizes[turned_]; }
+  std::int64_t turned_tiles() const {
+    const std::int64_t width = device_.vector_width(Dtype::f32);
+    return (turned_size() + width - 1) / width;
+  }
 
   bool is_gathered(const PointwiseInput& input) const { return input.strides.back() != 0 && input.strides.back() != 1; }
 
@@ -231,6 +261,8 @@ class Writer {
     }
     if (repeats_) {
       t += repeating_loop();
+    } else if (turned_ >= 0) {
+      t += turned_loop();
     } else if (on_cpu()) {
       t += "  const long units = rows * blocks, share = (units + get_num_groups(0) - 1) / get_num_groups(0);\n"
            "  const long first = get_group_id(0) * share, last = min(units, first + share);\n"
@@ -288,10 +320,73 @@ class Writer {
     return t + "  }\n}\n";
   }
 
+  // Units are squares of VW rows, which are neighbours along the turned axis, and up to kTurnedBlock inner elements.
+  std::string turned_loop() const {
+    const std::string block = std::to_string(kTurnedBlock), axis = std::to_string(turned_);
+    const std::size_t results = std::max<std::size_t>(1, kernel_.outputs.size());
+    const auto size = [](int k) { return "n" + std::to_string(k); };
+    std::string above = "rows",
+                down = "1";  // rows of the turned axis if it is the first one; from one to its neighbour
+    for (int k = 1; k + 1 < axes(); ++k) above += " / " + size(k);
+    for (int k = turned_ + 1; k + 1 < axes(); ++k) down += " * " + size(k);
+    std::string t = "  const long turned = " + (turned_ == 0 ? above : size(turned_)) +
+                    ", tiles = (turned + VW - 1) / VW, down = " + down +
+                    ";\n  const long units = rows / turned * tiles * blocks, share = (units + get_num_groups(0) - 1) / "
+                    "get_num_groups(0);\n"
+                    "  const long first = get_group_id(0) * share, last = min(units, first + share);\n"
+                    "  for (long unit = first; unit < last; ++unit) {\n"
+                    "    const long over = unit / tiles, i" +
+                    axis + " = (unit - over * tiles) * VW, begin = over % blocks * " + block +
+                    ", end = min(inner, begin + " + block +
+                    ");\n"
+                    "    const int height = (int)min((long)VW, turned - i" +
+                    axis +
+                    ");\n"
+                    "    long rest = over / blocks;\n";
+    for (int k = axes() - 2; k >= 0; --k)
+      if (k != turned_ && k > 0)
+        t += "    const long i" + std::to_string(k) + " = rest % " + size(k) + "; rest /= " + size(k) + ";\n";
+    if (turned_ != 0) t += "    const long i0 = rest;\n";
+    std::string row = "i0";
+    for (int k = 1; k + 1 < axes(); ++k) row = "(" + row + ") * " + size(k) + " + i" + std::to_string(k);
+    t += "    const long row = " + row + ";\n";
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
+      const std::string name = std::to_string(i);
+      t += "    __global const " + storage_type(kernel_.inputs[i].node->dtype) + " *g" + name + " = x" + name;
+      for (int k = 0; k + 1 < axes(); ++k) t += " + i" + std::to_string(k) + " * t" + name + "_" + std::to_string(k);
+      t += ";\n";
+    }
+    std::string places;
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
+      const std::string name = std::to_string(i);
+      places += "      __global const " + storage_type(kernel_.inputs[i].node->dtype) + " *p" + name + " = g" + name +
+                " + j * t" + name + "_" + axis + ";\n";
+    }
+    for (std::size_t k = 0; k < results; ++k)
+      places += "      __global " + storage_type(output_dtype(k)) + " *q" + std::to_string(k) + " = y" +
+                std::to_string(k) + " + (row + j * down) * inner;\n";
+    t += "    long from = begin;\n    for (; height == VW && from + VW <= end; from += VW) {\n";
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
+      if (!is_far(kernel_.inputs[i])) continue;
+      const std::string name = std::to_string(i), square = "r" + name;
+      t += "      vreal " + square + "[VW];\n#pragma unroll\n      for (int k = 0; k < VW; ++k) " + square +
+           "[k] = VLOAD(g" + name + " + (from + k) * u" + name + ");\n      sb_transpose(" + square + ");\n";
+    }
+    is_in_square_ = true;
+    t += "#pragma unroll\n      for (int j = 0; j < VW; ++j) {\n      const long i = from;\n" + places + body(true) +
+         "      }\n    }\n";
+    is_in_square_ = false;
+    t += "    for (long j = 0; j < height && from < end; ++j) {\n" + places +
+         "      long i = from;\n      for (; i + VW <= end; i += VW) {\n" + body(true) +
+         "      }\n      if (i < end) {\n      const int lanes = (int)(end - i);\n" + body(false) +
+         "      }\n    }\n  }\n";
+    return t + "}\n";
+  }
+
   // Whether result k is large, and its vectors are aligned if its first element is.
   bool is_streamed(std::size_t k) const {
     return on_cpu() && kernel_.real == Dtype::f32 && output_dtype(k) == Dtype::f32 &&
-           kernel_.numbers[0] * kernel_.numbers[1] >= kStreamedElements && !turned_ &&
+           kernel_.numbers[0] * kernel_.numbers[1] >= kStreamedElements && !exchanged_ &&
            ((repeats_ && axes() == 2) || axes() == 1 || is_whole());
   }
 
@@ -318,7 +413,7 @@ class Writer {
     const std::size_t results = std::max<std::size_t>(1, kernel_.outputs.size());
     for (std::size_t k = 0; k < results; ++k)
       t += "    __global " + storage_type(output_dtype(k)) + " *q" + std::to_string(k) + " = y" + std::to_string(k) +
-           (turned_ ? " + row / " + apart() + " * " + apart() + " * inner + row % " + apart() : " + row * inner") +
+           (exchanged_ ? " + row / " + apart() + " * " + apart() + " * inner + row % " + apart() : " + row * inner") +
            ";\n";
     return t;
   }
@@ -330,7 +425,9 @@ class Writer {
     const std::string name = std::to_string(i), type = suffix(input.node->dtype);
     if (repeats_ && is_copied(i)) return "SB_VLOAD(p" + name + " + j)";
     if (repeats_ && is_repeated(input)) return "sb_load_" + type + "(p" + name + " + j)";
+    if (is_in_square_ && is_far(input)) return "r" + name + "[j]";
     if (input.strides.back() == 0) return "sb_one_" + type + "(p" + name + ")";
+    if (full && input.strides.back() == -1) return "sb_back_" + type + "(p" + name + " - i)";
     if (is_gathered(input))
       return "sb_part_" + type + "(p" + name + " + i * u" + name + ", u" + name + ", " + (full ? "VW" : "lanes") + ")";
     return full ? "sb_load_" + type + "(p" + name + " + i)" : "sb_part_" + type + "(p" + name + " + i, 1, lanes)";
@@ -338,7 +435,7 @@ class Writer {
 
   std::string store(std::size_t k, const std::string& value, bool full) const {
     const std::string type = suffix(output_dtype(k)), to = "(" + value + ", q" + std::to_string(k) + " + i";
-    if (turned_)
+    if (exchanged_)
       return "      sb_spread_" + type + to + " * " + apart() + ", " + apart() + ", " + (full ? "VW" : "lanes") +
              ");\n";
     if (full && is_streamed(k)) return "      sb_stream_f32" + to + ", fresh" + std::to_string(k) + ");\n";
@@ -425,7 +522,9 @@ class Writer {
   PointwiseKernel kernel_;
   Dtype plain_dtype_ = Dtype::f32;
   bool repeats_ = false;
-  bool turned_ = false;  // the last two axes are exchanged, and results are stored `apart()` elements apart
+  bool exchanged_ = false;  // the last two axes are exchanged, and results are stored `apart()` elements apart
+  int turned_ = -1;         // see turned_axis()
+  mutable bool is_in_square_ = false;                       // of turned_loop(): far inputs are in registers
   std::unordered_map<const Node*, int> inside_;             // members, by running number
   std::unordered_map<const Node*, int> input_of_;           // operands from outside
   std::unordered_map<const Node*, std::size_t> scalar_of_;  // the first scalar of a member

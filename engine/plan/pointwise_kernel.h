@@ -2,7 +2,7 @@
 //
 // The iteration space is the shape of the group, with neighbouring axes merged where every input allows it: `outer`
 // axes, walked by index arithmetic, and one inner axis, walked in vectors. Along the inner axis each input is read as
-// neighbours (stride 1), as one element for all lanes (stride 0), or lane by lane. Results are dense.
+// neighbours (stride 1, or -1 in reverse), as one element for all lanes (stride 0), or lane by lane. Results are dense.
 #pragma once
 
 #include <string>

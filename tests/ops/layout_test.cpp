@@ -71,6 +71,12 @@ TEST_P(LayoutTest, flip_reverses_axes) {
       gathered(a, a.shape(), 0, [&](int axis, std::int64_t i) { return axis == 1 ? i : sizes[axis] - 1 - i; }), 0));
   EXPECT_TRUE(all_close(flip(flip(a, {1}), {1}), a.to_vector<double>(), 0));
   EXPECT_EQ(flip(zeros({0, 2}), {0}).shape(), (Shape{0, 2}));
+  for (const Dtype dtype : {f32, f16, bf16, i32, u8, bool_})  // rows of several vectors and a rest
+    for (const Shape& shape : {Shape{3, 37}, Shape{1, 16}, Shape{5, 2049}}) {
+      const Array b = astype(counted(shape) - 20.0, dtype);
+      const auto from = [&](int axis, std::int64_t i) { return axis == 0 ? i : shape[1] - 1 - i; };
+      EXPECT_TRUE(all_close(contiguous(flip(b, {1})), gathered(b, shape, 0, from), 0)) << shape.to_string();
+    }
 }
 
 TEST_P(LayoutTest, split_and_stack_are_inverse) {
@@ -103,6 +109,31 @@ TEST_P(LayoutTest, transposed_arrays_are_copied_and_read_by_pointwise_ops) {
       ASSERT_EQ(more[static_cast<std::size_t>(i)], 3 * expected) << i;
     }
   }
+}
+
+// The turned axis is the first, a middle or the last of the outer ones; other operands are read as they lie.
+TEST_P(LayoutTest, axes_moved_to_the_end_are_copied_and_read_by_pointwise_ops) {
+  for (const Shape& shape : {Shape{2, 5, 7, 20}, Shape{1, 16, 16, 16}, Shape{3, 3, 11, 33}, Shape{2, 50, 3, 17}})
+    for (const auto& order :
+         {std::vector<int>{0, 3, 1, 2}, std::vector<int>{3, 0, 1, 2}, std::vector<int>{0, 1, 3, 2}}) {
+      const Array a = counted(shape), moved = transpose(a, order), dense = contiguous(moved);
+      const std::int64_t steps[] = {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
+      std::vector<double> want;
+      for (std::int64_t i = 0; i < shape.size(); ++i) {
+        std::int64_t rest = i, from = 0;
+        for (int axis = 3; axis >= 0; --axis) {
+          const std::int64_t n = moved.shape()[axis];
+          from += rest % n * steps[order[static_cast<std::size_t>(axis)]];
+          rest /= n;
+        }
+        want.push_back(static_cast<double>(from));
+      }
+      EXPECT_TRUE(all_close(dense, want, 0)) << shape.to_string() << " " << order[0];
+      const Array line = counted({moved.shape()[3]}), sum = moved * 2.0 + dense + line;
+      for (std::size_t i = 0; i < want.size(); ++i)
+        want[i] = want[i] * 3 + static_cast<double>(static_cast<std::int64_t>(i) % moved.shape()[3]);
+      EXPECT_TRUE(all_close(sum, want, 0)) << shape.to_string() << " " << order[0];
+    }
 }
 
 TEST_P(LayoutTest, two_axes_are_padded_or_tiled_in_one_launch) {
