@@ -8,6 +8,7 @@
 #include "graph/op.h"
 #include "graph/written.h"
 #include "ops/pool_nd.h"
+#include "ops/reduce.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 #include "shared/pool2d.h"
@@ -283,8 +284,7 @@ Array global_avg_pool2d(const Input& src) {
   as_images(kOp, src, 2);
   const Shape& s = src.shape();
   require(s[1] >= 1 && s[2] >= 1, kOp, "the mean needs at least one pixel", src, "src");
-  const Array y = avg_pool2d(src, {.kernel_h = static_cast<int>(s[1]), .kernel_w = static_cast<int>(s[2])});
-  return reshape(y, Shape{s[0], s[3]});
+  return detail::mean_over(src, 0b110);
 }
 
 Array adaptive_avg_pool1d(const Input& src, int out) {

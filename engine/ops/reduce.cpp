@@ -391,6 +391,8 @@ class Argmax final : public Op, public Written {
 
 }  // namespace
 
+Array mean_over(const Array& a, AxisMask axes) { return reduce(a, What::sum, true, axes, false); }
+
 Array column_sums(const Array& a) {
   const std::int64_t columns = a.shape().back(), rows = a.size() / columns;
   const Dtype dtype = real_of(a.dtype());

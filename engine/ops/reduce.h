@@ -39,6 +39,9 @@ Array product_gradient(const Array& a, const Array& dy, AxisMask axes);
 // ones of a dense array, or too long for one pass.
 Array norm_of_rows(const Array& a, std::span<const int> axes, bool keep);
 
+// mean() of a floating array in its own type, whatever the Autocast scope says of mean().
+Array mean_over(const Array& a, AxisMask axes);
+
 // The sums of a non-empty a [..., C] over all but the last axis: [C], in the dtype of sums (f32 for 16 bits).
 Array column_sums(const Array& a);
 
