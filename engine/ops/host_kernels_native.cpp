@@ -157,7 +157,7 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(fill_real, 1),
     SAMEBYTES_ENTRY(finite_parts_32, 1),
     SAMEBYTES_ENTRY(finite_all, 1),
-    SAMEBYTES_ENTRY(group_norm_merge, 8),
+    SAMEBYTES_ENTRY(group_norm_merge, 1),
     SAMEBYTES_ENTRY(group_norm_running, 4),
     SAMEBYTES_ENTRY(group_norm_apply, 2),
     SAMEBYTES_ENTRY(group_norm_bwd_merge, 8),
