@@ -40,3 +40,25 @@ __kernel void pool_nd_max(ARRAY(const stored, src), ARRAY(const int, depths), AR
     index[e] = place;
   }
 }
+
+// dx [N, D H W, C] = dy [N, OD OH OW, C] added up at its places `index`. An item owns a channel of an image, so that
+// nobody else adds to it, and adds the windows in their order. Geometry: over_rows(N * (C / POOL_ND_TILE, rounded up)),
+// groups of POOL_ND_TILE items.
+#define POOL_ND_TILE 64
+
+__kernel void pool_nd_max_bwd(ARRAY(const stored, dy), ARRAY(const int, index), ARRAY(real, dx), const long places,
+                              const long windows, const long channels) {
+  START(dy);
+  START(index);
+  START(dx);
+  const long tiles = (channels + POOL_ND_TILE - 1) / POOL_ND_TILE, image = (long)get_group_id(0) / tiles;
+  const long channel = ((long)get_group_id(0) - image * tiles) * POOL_ND_TILE + (long)get_local_id(0);
+  if (channel >= channels) return;
+  __global real* to = dx + image * places * channels + channel;
+  for (long p = 0; p < places; ++p) to[p * channels] = 0;
+  for (long w = 0; w < windows; ++w) {
+    const long at = (image * windows + w) * channels + channel;
+    to[index[at] * channels] += LOAD(dy + at);
+  }
+}
+#undef POOL_ND_TILE

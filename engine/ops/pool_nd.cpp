@@ -1,5 +1,5 @@
 // Pooling over one to three axes by lists of places (pool_nd.h): max pooling is one kernel (cl/*/pool_nd.cl) whose
-// gradient puts dy back by the indices, mean pooling a weighted sum along each axis (resample.cpp).
+// gradient puts dy back by the indices in another, mean pooling a weighted sum along each axis (resample.cpp).
 #include "ops/pool_nd.h"
 
 #include <algorithm>
@@ -57,6 +57,23 @@ bool has_place(const PoolWindows& w, std::size_t a, std::int64_t in, std::int64_
   return skipped < w.kernel[a] && first + skipped * dilation < in;
 }
 
+// Inputs dy [N, windows, C] and its places in an image; result dx [N, places, C] in the type of sums.
+class MaxPoolNdGradient final : public Op {
+ public:
+  MaxPoolNdGradient() : Op({.is_flat = {1}}) {}
+  std::string_view name() const override { return "max_pool_gradient"; }
+  void launch(Launch& run) const override {
+    const Shape &dy = run.src_shape(0), &dx = run.dst_shape();
+    const std::int64_t tile = run.constant("pool_nd", "POOL_ND_TILE", run.dst_dtype());
+    run.kernel("pool_nd_max_bwd", run.src_dtype(0))
+        .args(run.src(0), run.src(1), run.dst(), dx[1], dy[1], dx[2])
+        .over_rows(dx[0] * ceil_div(dx[2], tile), 64);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    return {as_dtype(gather(request.dy[0], 1, request.src[1]), request.src[0].dtype()), Array()};
+  }
+};
+
 // Inputs src [N, D, H, W, C] and the lists of the three axes; results y and the places of its values.
 class MaxPoolNd final : public Op, public Written {
  public:
@@ -85,8 +102,10 @@ class MaxPoolNd final : public Op, public Written {
     const Array& dy = request.dy[0];
     const Shape flat{s[0], s[1] * s[2] * s[3], s[4]},
         lines{s[0], dy.size() / std::max<std::int64_t>(s[0] * s[4], 1), s[4]};
-    const Array index = reshape(request.dst[1], lines);
-    return {reshape(scatter_add(zeros(flat, dy.dtype()), 1, index, reshape(dy, lines)), s), Array(), Array(), Array()};
+    static const OpPtr op = make_op<MaxPoolNdGradient>();
+    const Array inputs[] = {reshape(dy, lines), reshape(request.dst[1], lines)};
+    const Array dx = make_array(op, flat, real_of(dy.dtype()), inputs);
+    return {reshape(as_dtype(dx, dy.dtype()), s), Array(), Array(), Array()};
   }
   void write(NodeWriter& w) const override {
     using Ints = NodeWriter::Ints;

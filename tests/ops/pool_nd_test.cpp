@@ -268,6 +268,27 @@ TEST_P(PoolNdTest, gradients_are_the_numerical_ones) {
   EXPECT_TRUE(check_gradients([&](auto x) { return max_unpool1d(x[0], places, 6); }, {random_input("src", {1, 2, 2})}));
 }
 
+// Windows that overlap, so that places are the largest of several; channels of less than a vector, of one, and with a
+// rest.
+TEST_P(PoolNdTest, gradients_are_added_up_where_the_largest_values_were) {
+  for (const std::int64_t channels : {1, 5, 16, 37})
+    for (const Dtype dtype : {f32, f16}) {
+      const Shape shape{2, 7, 6, channels};
+      const std::vector<Array> x{astype(real_array(random_values(shape.size(), 3), shape, f32), dtype)};
+      const PoolResult y =
+          max_pool2d_with_indices(x[0], {.kernel_h = 3, .kernel_w = 2, .stride_h = 1, .stride_w = 1, .dilation_h = 2});
+      const Array dy = astype(real_array(random_values(y.values.size(), 4), y.values.shape(), f32), dtype);
+      const std::vector<double> added = dy.to_vector<double>();
+      const std::vector<std::int32_t> places = y.indices.to_vector<std::int32_t>();
+      std::vector<double> want(static_cast<std::size_t>(shape.size()));
+      const std::size_t of_image = added.size() / 2;
+      for (std::size_t i = 0; i < added.size(); ++i)
+        want[(i / of_image * 42 + static_cast<std::size_t>(places[i])) * static_cast<std::size_t>(channels) +
+             i % static_cast<std::size_t>(channels)] += added[i];
+      EXPECT_TRUE(all_close(gradients(y.values, x, dy)[0], want, dtype == f32 ? 1e-6 : 2e-3)) << channels;
+    }
+}
+
 TEST_P(PoolNdTest, empty_batches_and_sixteen_bits) {
   EXPECT_EQ(max_pool3d(zeros({0, 4, 4, 4, 3})).wait().shape(), (Shape{0, 2, 2, 2, 3}));
   EXPECT_EQ(avg_pool3d(zeros({2, 4, 4, 4, 0})).wait().size(), 0);
