@@ -74,25 +74,79 @@
 SCAN_KERNELS(real, real)
 SCAN_KERNELS(i32, int)
 
-// dst [O, D, I] = the running product of src along D. Geometry: over_elements(O * I), a line per step.
+// Products run along D in its order, in whatever way lines are taken together: I = 1: squares of VW lines and VW
+// places, turned so that a lane is a line; I > 1: neighbouring lines side by side.
+#define SCAN_LINES 128  // of I, one after the other in memory
+
+static inline void scan_load_square(vreal* r, const __global real* p, const long depth) {
+#pragma unroll
+  for (int i = 0; i < VW; ++i) r[i] = VLOAD(p + i * depth);
+  sb_transpose(r);
+}
+static inline void scan_store_square(vreal* r, __global real* p, const long depth) {
+  sb_transpose(r);
+#pragma unroll
+  for (int i = 0; i < VW; ++i) VSTORE(r[i], p + i * depth);
+}
+// How many lines from `line` on, before `end`, are neighbours of it.
+static inline int scan_lines(const long line, const long end, const long inner) {
+  return (int)min(min((long)SCAN_LINES, inner - line % inner), end - line);
+}
+
+// dst [O, D, I] = the running product of src along D. Geometry: over_elements(O * I), stretches of lines.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan_product(ARRAY(const real, src), ARRAY(real, dst),
                                                                           const long outer, const long depth,
                                                                           const long inner) {
   START(src);
   START(dst);
   const long end = SB_END(outer * inner);
-  for (long line = SB_BEGIN(outer * inner); line < end; ++line) {
-    const long o = line / inner, at = o * (depth - 1) * inner + line;
-    real product = 1;
-    for (long d = 0; d < depth; ++d) {
-      product *= src[at + d * inner];
-      dst[at + d * inner] = product;
+  long line = SB_BEGIN(outer * inner);
+  real product[SCAN_LINES];
+  while (line < end) {
+    const long at = line / inner * (depth - 1) * inner + line;
+    if (inner > 1) {
+      const int lines = scan_lines(line, end, inner);
+      for (int c = 0; c < lines; c += VW) {
+        vreal p = 1;
+        VSTORE(p, product + c);
+      }
+      for (long d = 0; d < depth; ++d)
+        for (int c = 0; c < lines; c += VW) {
+          const long e = at + d * inner + c;
+          const vreal p = VLOAD(product + c) * sb_load(src + e, lines - c, lines - c, 1);
+          VSTORE(p, product + c);
+          sb_store(p, dst + e, lines - c);
+        }
+      line += lines;
+      continue;
     }
+    const int lines = end - line >= VW ? VW : 1;
+    long d = 0;
+    VSTORE((vreal)(1), product);
+    if (lines == VW) {
+      vreal p = 1;
+      for (; d + VW <= depth; d += VW) {
+        vreal square[VW];
+        scan_load_square(square, src + at + d, depth);
+#pragma unroll
+        for (int i = 0; i < VW; ++i) square[i] = p = p * square[i];
+        scan_store_square(square, dst + at + d, depth);
+      }
+      VSTORE(p, product);
+    }
+    for (int i = 0; i < lines; ++i) {
+      real p = product[i];
+      for (long rest = d; rest < depth; ++rest) {
+        p *= src[at + i * depth + rest];
+        dst[at + i * depth + rest] = p;
+      }
+    }
+    line += lines;
   }
 }
 
 // dx of scan_product from dst, its result: dx[d] = dst[d - 1] * s[d] with s[d] = dy[d] + src[d + 1] * s[d + 1], which
-// divides by nothing. Geometry: over_elements(O * I).
+// divides by nothing. Geometry: over_elements(O * I), stretches of lines.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan_product_bwd(ARRAY(const real, src),
                                                                               ARRAY(const real, dst),
                                                                               ARRAY(const real, dy), ARRAY(real, dx),
@@ -103,22 +157,67 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan_product_bwd(AR
   START(dy);
   START(dx);
   const long end = SB_END(outer * inner);
-  for (long line = SB_BEGIN(outer * inner); line < end; ++line) {
-    const long o = line / inner, at = o * (depth - 1) * inner + line;
-    real sum = 0;
-    for (long d = depth - 1; d >= 0; --d) {
-      const long e = at + d * inner;
-      sum = d + 1 < depth ? FMA(src[e + inner], sum, dy[e]) : dy[e];
-      dx[e] = d > 0 ? dst[e - inner] * sum : sum;
+  long line = SB_BEGIN(outer * inner);
+  real sums[SCAN_LINES];
+  while (line < end) {
+    const long at = line / inner * (depth - 1) * inner + line;
+    if (inner > 1) {
+      const int lines = scan_lines(line, end, inner);
+      for (long d = depth - 1; d >= 0; --d)
+        for (int c = 0; c < lines; c += VW) {
+          const long e = at + d * inner + c;
+          const int left = lines - c;
+          vreal sum = sb_load(dy + e, left, left, 0);
+          if (d + 1 < depth) sum = FMA(sb_load(src + e + inner, left, left, 0), VLOAD(sums + c), sum);
+          VSTORE(sum, sums + c);
+          sb_store(d > 0 ? sb_load(dst + e - inner, left, left, 0) * sum : sum, dx + e, left);
+        }
+      line += lines;
+      continue;
     }
+    const int lines = end - line >= VW ? VW : 1;
+    long d = depth - 1;  // the places above d are done
+    for (int i = 0; i < lines; ++i) {
+      const long e = at + i * depth + d;
+      sums[i] = dy[e];
+      dx[e] = d > 0 ? dst[e - 1] * sums[i] : sums[i];
+    }
+    if (lines == VW) {
+      vreal sum = VLOAD(sums);
+      for (; d - VW >= 1; d -= VW) {
+        vreal next[VW], before[VW], square[VW];
+        scan_load_square(next, src + at + d - VW + 1, depth);
+        scan_load_square(square, dy + at + d - VW, depth);
+        scan_load_square(before, dst + at + d - VW - 1, depth);
+#pragma unroll
+        for (int i = VW - 1; i >= 0; --i) {
+          sum = FMA(next[i], sum, square[i]);
+          square[i] = before[i] * sum;
+        }
+        scan_store_square(square, dx + at + d - VW, depth);
+      }
+      VSTORE(sum, sums);
+    }
+    for (int i = 0; i < lines; ++i) {
+      real sum = sums[i];
+      for (long rest = d - 1; rest >= 0; --rest) {
+        const long e = at + i * depth + rest;
+        sum = FMA(src[e + 1], sum, dy[e]);
+        dx[e] = rest > 0 ? dst[e - 1] * sum : sum;
+      }
+    }
+    line += lines;
   }
 }
+#undef SCAN_LINES
 
 // Draws with replacement: dst [rows, samples] = the class of weights [rows, classes] in whose part of the running sum
 // `sums` lies u, from 0 to 1, times their total; -1 where the total is not above 0. A class of weight 0 is never drawn,
 // also where sums round up and down. Geometry: over_elements(rows * samples), a draw per item.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan_places(ARRAY(const real, weights), ARRAY(const real, sums), ARRAY(const real, u),
-                            ARRAY(int, dst), const long rows, const long classes, const long samples) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan_places(ARRAY(const real, weights),
+                                                                         ARRAY(const real, sums), ARRAY(const real, u),
+                                                                         ARRAY(int, dst), const long rows,
+                                                                         const long classes, const long samples) {
   START(weights);
   START(sums);
   START(u);

@@ -22,6 +22,7 @@
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"  // of the compiler's own headers
 #endif
 #pragma GCC diagnostic ignored "-Wpsabi"
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -45,6 +46,33 @@ namespace {
 #include "common/common.clh"
 #include "shared/functions.h"
 
+#if defined(__AVX512F__)
+// As common/transposition.clh: neighbours, pairs and twice fours change places.
+void sb_transpose(vreal* r) {
+  const auto of = [](__m512 v) { return vreal((vreal::Lanes)v); };
+  const auto pairs = [](__m512 v) { return _mm512_castps_pd(v); };
+  const auto ones = [](__m512d v) { return _mm512_castpd_ps(v); };
+  __m512 s[VW], t[VW];
+  for (int i = 0; i < VW; i += 2) {
+    s[i] = _mm512_unpacklo_ps((__m512)r[i].lanes, (__m512)r[i + 1].lanes);
+    s[i + 1] = _mm512_unpackhi_ps((__m512)r[i].lanes, (__m512)r[i + 1].lanes);
+  }
+  for (int i = 0; i < VW; i += 4)
+    for (int k = 0; k < 2; ++k) {
+      t[i + 2 * k] = ones(_mm512_unpacklo_pd(pairs(s[i + k]), pairs(s[i + 2 + k])));
+      t[i + 2 * k + 1] = ones(_mm512_unpackhi_pd(pairs(s[i + k]), pairs(s[i + 2 + k])));
+    }
+  constexpr int even = 0x88, odd = 0xdd;
+  for (int i = 0; i < 4; ++i) {
+    const __m512 a = _mm512_shuffle_f32x4(t[i], t[4 + i], even), b = _mm512_shuffle_f32x4(t[8 + i], t[12 + i], even);
+    const __m512 c = _mm512_shuffle_f32x4(t[i], t[4 + i], odd), d = _mm512_shuffle_f32x4(t[8 + i], t[12 + i], odd);
+    r[i] = of(_mm512_shuffle_f32x4(a, b, even));
+    r[4 + i] = of(_mm512_shuffle_f32x4(c, d, even));
+    r[8 + i] = of(_mm512_shuffle_f32x4(a, b, odd));
+    r[12 + i] = of(_mm512_shuffle_f32x4(c, d, odd));
+  }
+}
+#else
 void sb_transpose(vreal* r) {
   real from[VW * VW], to[VW * VW];
   std::memcpy(from, r, sizeof from);
@@ -52,6 +80,7 @@ void sb_transpose(vreal* r) {
     for (int k = 0; k < VW; ++k) to[i * VW + k] = from[k * VW + i];
   std::memcpy(r, to, sizeof to);
 }
+#endif
 
 #include "cpu/batch_norm.cl"
 #include "cpu/bincount.cl"
@@ -199,8 +228,8 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(rms_norm_reduce, 2),
     SAMEBYTES_ENTRY(scan_parts_real, 2),
     SAMEBYTES_ENTRY(scan_offsets_real, 1),
-    SAMEBYTES_ENTRY(scan_product, 4),
-    SAMEBYTES_ENTRY(scan_product_bwd, 8),
+    SAMEBYTES_ENTRY(scan_product, 2),
+    SAMEBYTES_ENTRY(scan_product_bwd, 4),
     SAMEBYTES_ENTRY(scan_places, 8),
     SAMEBYTES_ENTRY(scatter_last, 8),
     SAMEBYTES_ENTRY(scatter_real, 8),

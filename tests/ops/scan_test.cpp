@@ -89,6 +89,40 @@ TEST_P(ScanTest, cumprod_multiplies_along_every_axis) {
   EXPECT_EQ(cumprod(zeros({0, 3}), 0).shape(), (Shape{0, 3}));
 }
 
+// More lines than a vector and a group hold, with a rest; lines of several vectors, with a rest.
+TEST_P(ScanTest, products_of_many_lines_and_their_gradients_agree_with_plain_loops) {
+  std::vector<Shape> shapes{{37, 35}, {16, 16}, {2, 18, 19}, {33, 1}};
+  if (!is_simulated()) shapes.insert(shapes.end(), {{20, 301}, {2, 3, 300}, {40, 2, 17}});
+  for (const Shape& shape : shapes)
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      const Dtype dtype = has_f64() ? f64 : f32;
+      for (const Dtype type : {f32, dtype}) {
+        std::vector<double> values = random_values(shape.size(), 2, 0.9, 1.1), dy = random_values(shape.size(), 5);
+        for (std::size_t i = 7; i < values.size(); i += 61) values[i] = 0;
+        for (double& v : values) v = static_cast<float>(v);
+        const std::vector<double> products = running(values, shape, axis, true);
+        std::int64_t inner = 1;
+        for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+        std::vector<double> dx(values.size());
+        for (std::int64_t i = 0; i < shape.size();
+             ++i) {  // dx[d] = the sum over e >= d of dy[e] and all others up to e
+          const std::int64_t d = i / inner % shape[axis];
+          double product = d > 0 ? products[static_cast<std::size_t>(i - inner)] : 1;
+          for (std::int64_t e = d; e < shape[axis]; ++e) {
+            const auto at = static_cast<std::size_t>(i + (e - d) * inner);
+            if (e > d) product *= values[at];
+            dx[static_cast<std::size_t>(i)] += dy[at] * product;
+          }
+        }
+        const std::vector<Array> a{real_array(values, shape, type)};
+        const Array y = cumprod(a[0], axis);
+        EXPECT_TRUE(all_close(y, products, 2e-5)) << shape.to_string() << " " << axis;
+        EXPECT_TRUE(all_close(gradients(y, a, real_array(dy, shape, type))[0], dx, 1e-4))
+            << shape.to_string() << " " << axis;
+      }
+    }
+}
+
 TEST_P(ScanTest, whole_numbers_and_sixteen_bits_are_summed) {
   const Array counts = array({2, 0, 1, 255}, {4});
   EXPECT_EQ(cumsum(astype(counts, u8), 0).dtype(), i32);
