@@ -94,12 +94,13 @@ Decoder::Decoder(const Config& config, const Weights& weights, const DecoderOpti
     is_tied_ = config.flag("tie_word_embeddings", true);
     if (!is_tied_)
       head_.emplace(weights.at("lm_head"),
-                    ProjectionOptions{.in = options.width, .out = options.vocabulary, .bias = false});
+                    ProjectionOptions{.in = options.width, .out = options.vocabulary, .bias = false, .is_head = true});
   } else if (head_name_ != "Model") {
     head_.emplace(weights.at("score"),
                   ProjectionOptions{.in = options.width,
                                     .out = labels_of(config, weights, "score"),
-                                    .bias = weights.has("score.bias", head_name_ == "TokenClassification")});
+                                    .bias = weights.has("score.bias", head_name_ == "TokenClassification"),
+                                    .is_head = true});
   }
 }
 

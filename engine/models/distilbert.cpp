@@ -48,8 +48,9 @@ class DistilBert final : public Pretrained {
       bias_ = weights.take("vocab_projector.bias", {config.size("vocab_size")}, nn::Layout::plain, Initial::zeros);
     } else if (head_ == "SequenceClassification" || head_ == "TokenClassification") {
       if (head_ == "SequenceClassification") dense_.emplace(weights.at("pre_classifier"), square);
-      classifier_.emplace(weights.at("classifier"),
-                          ProjectionOptions{.in = width_, .out = labels_of(config, weights, "classifier")});
+      classifier_.emplace(
+          weights.at("classifier"),
+          ProjectionOptions{.in = width_, .out = labels_of(config, weights, "classifier"), .is_head = true});
     } else if (head_ != "Model") {
       config.fail("architectures",
                   "a name that ends in Model, ForMaskedLM, ForSequenceClassification or ForTokenClassification",

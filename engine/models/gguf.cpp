@@ -168,6 +168,31 @@ struct Source {
   }
 };
 
+std::optional<QuantisedType> quantised_type(const std::string& type) {
+  for (const QuantisedType one :
+       {QuantisedType::q8_0, QuantisedType::q4_0, QuantisedType::q4_k, QuantisedType::q5_k, QuantisedType::q6_k})
+    if (format_of(one).name == type) return one;
+  return std::nullopt;
+}
+
+// The blocks of a quantised matrix: the file's own, or a copy whose rows are in another order.
+Array blocks_of(const Source& source, QuantisedType type) {
+  const QuantisedFormat& format = format_of(type);
+  const std::int64_t rows = source.shape[0], row_bytes = source.shape[1] / format.values * format.bytes;
+  std::byte* const bytes = source.file->data() + source.tensor.offset;
+  const Shape shape{rows, row_bytes};
+  if (source.paired_heads == 0) return adopt(bytes, shape, u8, [kept = source.file] {});
+  Array result = empty(shape, u8);
+  const auto to = result.mutable_host<std::uint8_t>();
+  const std::int64_t depth = rows / source.paired_heads;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t head = row / depth, place = row % depth;  // row (i, half) of a head comes from (2 i + half)
+    const std::int64_t from = head * depth + 2 * (place % (depth / 2)) + place / (depth / 2);
+    std::memcpy(to.span().data() + row * row_bytes, bytes + from * row_bytes, static_cast<std::size_t>(row_bytes));
+  }
+  return result;
+}
+
 std::shared_ptr<io::MappedFile> mapped(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status {};
@@ -183,6 +208,8 @@ std::shared_ptr<io::MappedFile> mapped(const std::string& path) {
 std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedOptions& options) {
   if (options.dtype && (!is_floating(*options.dtype) || *options.dtype == f64))
     throw ArgumentError("from_gguf: dtype must be f32, f16 or bf16, got " + std::string(name_of(*options.dtype)));
+  if (options.quantise != Quantise::none)
+    throw ArgumentError("from_gguf: quantise is for folders; keep_quantised keeps what the file has");
   const io::GgufHeader header = io::read_gguf_header(path);
   const Pairs pairs(path, header);
   const std::string& type = pairs.architecture();
@@ -222,8 +249,11 @@ std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedO
                          source.shape.to_string());
     }
     if (tensor.name == "token_embd.weight" && source.shape.rank() == 2) vocabulary = source.shape[0];
-    entries[name.empty() ? tensor.name : name] = {source.shape, [source] { return source.values(); },
-                                                  static_cast<std::size_t>(tensor.bytes), source.is_plain()};
+    WeightEntry& entry = entries[name.empty() ? tensor.name : name];
+    entry = {source.shape, [source] { return source.values(); }, static_cast<std::size_t>(tensor.bytes),
+             source.is_plain()};
+    entry.type = options.keep_quantised && source.shape.rank() == 2 ? quantised_type(tensor.type) : std::nullopt;
+    if (entry.type) entry.blocks = [source, kind = *entry.type] { return blocks_of(source, kind); };
   }
   if (vocabulary == 0) detail::throw_io(kReader, path, -1, "a matrix 'token_embd.weight'", "none");
   const std::string config = config_of(pairs, vocabulary, !entries.contains("lm_head.weight"), sizes).dump();

@@ -11,8 +11,8 @@ using Byte = std::uint8_t;
 
 std::uint16_t two(const Byte* p) { return static_cast<std::uint16_t>(p[0] | p[1] << 8); }
 
-float half(const Byte* p) {
-  const std::uint32_t h = two(p), sign = (h & 0x8000u) << 16, magnitude = h & 0x7fffu;
+float half_of(std::uint16_t bits) {
+  const std::uint32_t h = bits, sign = (h & 0x8000u) << 16, magnitude = h & 0x7fffu;
   if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
   if (magnitude < 0x400u) {  // below the normal numbers
     const float value = static_cast<float>(magnitude) * 0x1p-24f;
@@ -21,6 +21,7 @@ float half(const Byte* p) {
   return std::bit_cast<float>(sign | ((magnitude << 13) + (112u << 23)));
 }
 
+float half(const Byte* p) { return half_of(two(p)); }
 float brain(const Byte* p) { return std::bit_cast<float>(static_cast<std::uint32_t>(two(p)) << 16); }
 
 float number(const Byte* p) {
@@ -108,6 +109,8 @@ const Row* row_of(std::string_view type) {
 }
 
 }  // namespace
+
+float half_value(std::uint16_t bits) { return half_of(bits); }
 
 bool can_dequantise(std::string_view type) { return row_of(type) != nullptr; }
 

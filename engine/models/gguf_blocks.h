@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -11,5 +12,8 @@ namespace samebytes::models {
 bool can_dequantise(std::string_view type);
 // The values of whole blocks. Requires: can_dequantise(type), and as many bytes as dst.size() values take.
 void dequantise(std::string_view type, std::span<const std::byte> src, std::span<float> dst);
+
+// The value of an f16.
+float half_value(std::uint16_t bits);
 
 }  // namespace samebytes::models

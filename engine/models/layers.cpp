@@ -60,15 +60,27 @@ Array activate(const Array& x, Activation activation) {
 }
 
 Projection::Projection(const Weights& at, const ProjectionOptions& o)
-    : layout_(o.transposed ? nn::Layout::linear_transposed : nn::Layout::linear),
-      weight_(at.take("weight", {o.out, o.in}, layout_)) {
+    : layout_(o.transposed ? nn::Layout::linear_transposed : nn::Layout::linear) {
+  const Shape shape{o.out, o.in};
+  if (o.is_head)
+    matrix_.weight = at.take("weight", shape, layout_);
+  else
+    matrix_ = at.take_matrix("weight", shape, layout_);
   if (o.bias) bias_ = at.take("bias", {o.out}, nn::Layout::plain, Initial::zeros);
 }
 
+Array Projection::forward(const Array& x) {
+  if (!matrix_.is_quantised()) return project(x, matrix_.weight, bias_, adapter_);
+  const Array y = quantised_linear(x, matrix_.blocks, matrix_.type, bias_);
+  return adapter_ ? y + (*adapter_)(x) : y;
+}
+
 void Projection::visit(nn::Visitor& visitor) {
-  visitor.parameter("weight", weight_, layout_);
+  if (!matrix_.is_quantised()) visitor.parameter("weight", matrix_.weight, layout_);
   if (bias_.defined()) visitor.parameter("bias", bias_);
-  visitor.projection("", weight_, adapter_);
+  // Quantised blocks are no parameter; what stands for the weight has its shape and is not computed.
+  visitor.projection("", matrix_.is_quantised() ? dequantise(matrix_.blocks, matrix_.type) : Array(matrix_.weight),
+                     adapter_);
 }
 
 Norm::Norm(const Weights& at, std::int64_t features, NormKind kind, double eps)

@@ -32,19 +32,21 @@ struct ProjectionOptions {
   std::int64_t in = 0, out = 0;
   bool bias = true;
   bool transposed = false;  // [in, out] in the file, as GPT-2's Conv1D
+  bool is_head = false;     // over the vocabulary or labels: never quantised
 };
 class Projection final : public nn::Module {
  public:
   Projection(const Weights& at, const ProjectionOptions& options);
-  Array forward(const Array& x) override { return project(x, weight_, bias_, adapter_); }
+  Array forward(const Array& x) override;
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "Projection"; }
-  const Array& weight() const { return weight_; }
+  const Array& weight() const { return matrix_.weight; }
   bool has_adapter() const { return adapter_ != nullptr; }
 
  private:
   nn::Layout layout_;
-  nn::Parameter weight_, bias_;
+  Matrix matrix_;
+  nn::Parameter bias_;
   nn::Adapter adapter_;
 };
 

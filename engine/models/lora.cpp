@@ -25,15 +25,32 @@ bool is_head(const std::string& name) {
   return heads.contains(name.substr(name.rfind('.') + 1));
 }
 
-std::vector<std::string> linear_layers(const Pretrained& model) {
-  constexpr std::string_view kEnd = ".weight";
-  std::vector<std::string> names;
-  for (const nn::NamedArray& entry : model.named_parameters()) {
-    const bool is_linear = entry.layout == nn::Layout::linear || entry.layout == nn::Layout::linear_transposed;
-    if (is_linear && !entry.is_adapter && entry.name.ends_with(kEnd))
-      names.push_back(entry.name.substr(0, entry.name.size() - kEnd.size()));
+// The names of a module's projections, quantised ones too, which are no parameters.
+class Projections final : public nn::Visitor {
+ public:
+  void parameter(std::string_view, const nn::Parameter&, nn::Layout) override {}
+  void buffer(std::string_view, const nn::Buffer&) override {}
+  void child(std::string_view name, nn::Module& module) override {
+    const std::string before = path_;
+    path_ = joined(name);
+    module.visit(*this);
+    path_ = before;
   }
-  return names;
+  void projection(std::string_view name, const Array&, nn::Adapter&) override { names.push_back(joined(name)); }
+
+  std::vector<std::string> names = {};
+
+ private:
+  std::string joined(std::string_view name) const {
+    if (name.empty() || path_.empty()) return path_ + std::string(name);
+    return path_ + "." + std::string(name);
+  }
+  std::string path_;
+};
+std::vector<std::string> linear_layers(Pretrained& model) {
+  Projections projections;
+  model.visit(projections);
+  return projections.names;
 }
 
 // What PEFT calls the use of a model with this head.
@@ -124,5 +141,20 @@ void save_lora(const std::string& folder, Pretrained& model, const std::string& 
 }
 
 void load_lora(const std::string& folder, Pretrained& model) { io::load_lora(in(folder, kFile), model); }
+
+void save_merged(const std::string& folder, const std::string& base, const std::string& adapters) {
+  const std::unique_ptr<Pretrained> model = from_pretrained(base);
+  load_lora(adapters, *model);
+  nn::merge_lora(*model);
+  save_pretrained(folder, *model);
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
+                           "generation_config.json"}) {
+    std::error_code code;
+    if (!std::filesystem::exists(in(base, name), code)) continue;
+    std::filesystem::copy_file(in(base, name), in(folder, name), std::filesystem::copy_options::overwrite_existing,
+                               code);
+    if (code) throw IoError("save_merged: " + in(folder, name) + ": expected a file: " + code.message(), folder);
+  }
+}
 
 }  // namespace samebytes::models

@@ -78,7 +78,7 @@ std::unique_ptr<Pretrained> make_model(const Config& config, const Weights& weig
 
 std::unique_ptr<Pretrained> from_pretrained(const std::string& folder, const PretrainedOptions& options) {
   const Config config = Config::read((std::filesystem::path(folder) / "config.json").string());
-  std::unique_ptr<Pretrained> model = make_model(config, Weights::open(folder, options.dtype));
+  std::unique_ptr<Pretrained> model = make_model(config, Weights::open(folder, options.dtype, options.quantise));
   model->eval();
   return model;
 }
@@ -88,6 +88,9 @@ std::unique_ptr<Pretrained> from_config(const Config& config) {
 }
 
 void save_pretrained(const std::string& folder, const Pretrained& model) {
+  if (model.weights().quantised_bytes > 0)
+    throw ArgumentError("save_pretrained: " + model.kind() +
+                        " has quantised projections; open the model without them, load its adapters and merge them");
   std::vector<nn::NamedArray> state = model.state();
   std::erase_if(state, [](const nn::NamedArray& entry) { return entry.is_adapter; });
   std::error_code code;

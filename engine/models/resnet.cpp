@@ -123,8 +123,9 @@ class ResNetV1 final : public Pretrained {
         layer.in = layer.out;
       }
     if (head_ == "ImageClassification") {
-      classifier_.emplace(weights.at("classifier.1"),
-                          ProjectionOptions{.in = layer.in, .out = labels_of(config, weights, "classifier.1")});
+      classifier_.emplace(
+          weights.at("classifier.1"),
+          ProjectionOptions{.in = layer.in, .out = labels_of(config, weights, "classifier.1"), .is_head = true});
     } else if (head_ != "Model") {
       config.fail("architectures", "a name that ends in Model or ForImageClassification", "'" + head_ + "'");
     }

@@ -59,8 +59,9 @@ class Vit final : public Pretrained {
         pooler_activation_ = activation_of(config, "pooler_act", "tanh");
       }
     } else if (head_ == "ImageClassification") {
-      classifier_.emplace(weights.at("classifier"),
-                          ProjectionOptions{.in = width_, .out = labels_of(config, weights, "classifier")});
+      classifier_.emplace(
+          weights.at("classifier"),
+          ProjectionOptions{.in = width_, .out = labels_of(config, weights, "classifier"), .is_head = true});
     } else {
       config.fail("architectures", "a name that ends in Model or ForImageClassification", "'" + head_ + "'");
     }

@@ -1,12 +1,17 @@
 #include "samebytes/models/weights.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <unordered_map>
 
 #include "core/io_error.h"
+#include "models/gguf_blocks.h"
+#include "samebytes/autograd.h"
+#include "samebytes/engine.h"
 #include "samebytes/io/safetensors.h"
 #include "samebytes/models/config.h"
 #include "samebytes/ops.h"
@@ -25,6 +30,48 @@ struct Found {
   std::function<Array()> values;
 };
 
+QuantisedType type_for(Quantise quantise, std::int64_t columns) {
+  if (quantise == Quantise::q8) return QuantisedType::q8_0;
+  if (quantise == Quantise::nf4) return QuantisedType::nf4;
+  const bool has_large_blocks = columns % format_of(QuantisedType::q4_k).values == 0;
+  return has_large_blocks ? QuantisedType::q4_k : QuantisedType::q4_0;
+}
+
+// The values of a few rows of a host array, as floats.
+template <class T, class Widen>
+void widen_rows(std::span<const T> from, std::vector<float>& to, std::size_t first, const Widen& widen) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = widen(from[first + i]);
+}
+
+// Quantises a matrix, some rows at a time, so that no wide copy of it is made.
+Array quantised(const Array& values, QuantisedType type) {
+  constexpr std::int64_t kRows = 64;
+  const std::int64_t rows = values.shape()[0], columns = values.shape()[1];
+  const QuantisedFormat& format = format_of(type);
+  const std::int64_t row_bytes = columns / format.values * format.bytes;
+  Array blocks = empty({rows, row_bytes}, u8);
+  const auto to = blocks.mutable_host<std::uint8_t>();
+  if (Engine::current().options().dry_run) return blocks;
+  const auto fill = [&](auto from, const auto& widen) {
+    std::vector<float> wide;
+    for (std::int64_t row = 0; row < rows; row += kRows) {
+      wide.resize(static_cast<std::size_t>(std::min(kRows, rows - row) * columns));
+      widen_rows(from, wide, static_cast<std::size_t>(row * columns), widen);
+      const std::vector<std::byte> bytes = quantise(wide, columns, type);
+      std::memcpy(to.span().data() + row * row_bytes, bytes.data(), bytes.size());
+    }
+  };
+  if (values.dtype() == bf16) {
+    fill(values.host<bfloat16_bits>().span(),
+         [](bfloat16_bits v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); });
+  } else if (values.dtype() == f16) {
+    fill(values.host<half_bits>().span(), [](half_bits v) { return half_value(v.bits); });
+  } else {
+    fill(values.host<float>().span(), [](float v) { return v; });
+  }
+  return blocks;
+}
+
 }  // namespace
 
 struct Weights::State {
@@ -39,6 +86,7 @@ struct Weights::State {
   std::optional<Dtype> dtype;
   double deviation = 0.02;
   bool is_fresh = false;
+  Quantise quantise = Quantise::none;
   WeightReport report;
 
   const io::TensorInfo& info(const Place& at) const { return files[at.file].tensors()[at.index]; }
@@ -109,11 +157,12 @@ Shape in_file(const Shape& shape, const std::vector<int>& axes) {
 Weights::Weights(std::shared_ptr<State> state, std::string place)
     : state_(std::move(state)), place_(std::move(place)) {}
 
-Weights Weights::open(const std::string& folder, std::optional<Dtype> dtype) {
+Weights Weights::open(const std::string& folder, std::optional<Dtype> dtype, Quantise quantise) {
   if (dtype && (!is_floating(*dtype) || *dtype == f64))
     throw ArgumentError("from_pretrained: dtype must be f32, f16 or bf16, got " + std::string(name_of(*dtype)));
   auto state = std::make_shared<State>();
   state->dtype = dtype;
+  state->quantise = quantise;
   const std::filesystem::path base(folder);
   const std::string index = (base / kIndex).string();
   std::error_code code;
@@ -196,6 +245,32 @@ nn::Parameter Weights::take(const std::string& name, const Shape& shape, nn::Lay
   Array here = axes.empty() ? values : transpose(values, axes);
   if (here.dtype() != dtype) here = astype(here, dtype);
   return nn::Parameter(cell(contiguous(here), full));
+}
+
+Matrix Weights::take_matrix(const std::string& name, const Shape& shape, nn::Layout layout) const {
+  const std::string full = at(name).place_;
+  if (state_->is_fresh || !axes_of(layout, shape.rank()).empty()) return {.weight = take(name, shape, layout)};
+  const auto entry = state_->entries.find(full);
+  const bool is_file = entry == state_->entries.end();
+  const bool has_blocks = !is_file && entry->second.blocks && entry->second.shape == shape;
+  const QuantisedType type = has_blocks ? *entry->second.type : type_for(state_->quantise, shape[1]);
+  const bool fits = shape[1] % format_of(type).values == 0;
+  if (!has_blocks && (!is_file || state_->quantise == Quantise::none || !fits))
+    return {.weight = take(name, shape, layout)};
+  Matrix matrix{.type = type};
+  if (has_blocks) {
+    state_->taken.insert(full);
+    matrix.blocks = entry->second.blocks();
+    state_->report.mapped_bytes += entry->second.bytes;
+  } else {
+    const NoGrad no_grad;
+    const WeightReport before = state_->report;
+    const nn::Parameter values = take(name, shape, layout);
+    state_->report = before;
+    matrix.blocks = quantised(values, type);
+  }
+  state_->report.quantised_bytes += static_cast<std::size_t>(matrix.blocks.size());
+  return matrix;
 }
 
 void Weights::load(nn::Module& layer) const {

@@ -222,6 +222,10 @@ TEST_P(GgufModelTest, are_the_models_of_folders) {
       EXPECT_EQ(entry.array.dtype(), entry.array.shape().rank() == 2 ? f16 : f32) << entry.name;
     EXPECT_LT(difference((*narrow)(ids), y), 2e-2 * max(abs(y)).value()) << type;
     EXPECT_EQ(narrow->kind(), type);
+    const auto blocks = models::from_gguf(folder / "q8.gguf", {.dtype = f32, .keep_quantised = true});
+    EXPECT_LT(difference((*blocks)(ids), y), 1e-4 * max(abs(y)).value()) << type;
+    EXPECT_GT(blocks->weights().quantised_bytes, 0u);
+    EXPECT_THAT(blocks->weights().unused, IsEmpty());
     const std::vector<std::int32_t> prompt{2, 5};
     EXPECT_EQ(models::generate(*wide, prompt, {.tokens = 8, .temperature = 0}),
               models::generate(*expected, prompt, {.tokens = 8, .temperature = 0}));
@@ -243,6 +247,8 @@ TEST_P(GgufModelTest, wrong_files_are_refused) {
     put(path, text);
     return message_of<IoError>([&] { models::from_gguf(path); });
   };
+  EXPECT_THAT(message_of<ArgumentError>([&] { models::from_gguf(path, {.quantise = models::Quantise::q4}); }),
+              HasSubstr("keep_quantised keeps what the file has"));
   EXPECT_THAT(said(replaced("llama.block_count", "llama.block_conut")), HasSubstr("a key 'llama.block_count'"));
   EXPECT_THAT(said(replaced("token_embd.weight", "token_embb.weight")), HasSubstr("a matrix 'token_embd.weight'"));
   EXPECT_THAT(said(replaced("blk.1.ffn_up.weight", "blk.1.ffn_uq.weight")),

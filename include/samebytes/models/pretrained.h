@@ -86,13 +86,20 @@ class Pretrained : public nn::Module {
 struct PretrainedOptions {
   // The type of matrices: unset, as they lie in the files. f32 for training all weights of a 16-bit model.
   std::optional<Dtype> dtype = {};
+  // Of folders: frozen projections in quantised blocks, which are made when the model is opened and dequantised in
+  // every product (ops/quantised.h). Embeddings, heads and matrices that GPT-2 stores turned stay as they are.
+  Quantise quantise = Quantise::none;
+  // Of GGUF files: quantised projections stay as they lie in the mapped file; those whose rows another order of rotary
+  // positions moves are copied, block by block. Otherwise they are dequantised when the file is read.
+  bool keep_quantised = false;
 };
 // The model in evaluation mode. Throws IoError for damaged files, for values of config.json that no such model has, and
 // for tensors that are missing or of another shape; ArgumentError for an architecture that is not in the registry.
 std::unique_ptr<Pretrained> from_pretrained(const std::string& folder, const PretrainedOptions& options = {});
 // The same of a GGUF file with a model of the architectures llama, qwen2 or qwen3 whose tensors are F32, F16, BF16,
 // Q8_0, Q4_0, Q4_K, Q5_K or Q6_K. Quantised matrices are dequantised when the file is read, in f16 where `dtype` is
-// unset, so they take two bytes a value.
+// unset, so they take two bytes a value, or stay as they are with `keep_quantised`. Throws ArgumentError for
+// `quantise`.
 std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedOptions& options = {});
 // Not for users: what both make of a configuration and its weights.
 std::unique_ptr<Pretrained> make_model(const Config& config, const Weights& weights);
@@ -100,7 +107,7 @@ std::unique_ptr<Pretrained> make_model(const Config& config, const Weights& weig
 std::unique_ptr<Pretrained> from_config(const Config& config);
 // Writes config.json and model.safetensors into the folder, which transformers loads; makes the folder. Weights have
 // the types that they have here; adapters are left out unless they are merged. Files are replaced one by one, each as a
-// whole. Throws IoError.
+// whole. Throws IoError, and ArgumentError for a model with quantised projections, for which the files have no place.
 void save_pretrained(const std::string& folder, const Pretrained& model);
 
 // Makes models of these values of config.json's model_type.
