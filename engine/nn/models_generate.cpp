@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
@@ -27,33 +28,72 @@ class EvaluationMode {
   bool before_;
 };
 
-std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& options, std::int64_t step) {
-  for (const double x : logits)
-    if (!std::isfinite(x)) throw Error("generate: the logits of token " + std::to_string(step) + " are not finite");
-  const auto largest = std::max_element(logits.begin(), logits.end());  // the first of equal ones
-  if (options.temperature == 0 || options.top_k == 1) return static_cast<std::int32_t>(largest - logits.begin());
+// The tokens to draw from, in their order.
+std::vector<std::int32_t> candidates(const std::vector<double>& logits, double largest,
+                                     const GenerateOptions& options) {
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto kept = static_cast<std::ptrdiff_t>(
-      options.top_k > 0 ? std::min<std::int64_t>(options.top_k, static_cast<std::int64_t>(logits.size()))
-                        : static_cast<std::int64_t>(logits.size()));
   const auto logit = [&](std::int32_t i) { return logits[static_cast<std::size_t>(i)]; };
-  if (kept < static_cast<std::ptrdiff_t>(order.size())) {
-    std::nth_element(order.begin(), order.begin() + kept, order.end(), [&](std::int32_t a, std::int32_t b) {
-      return logit(a) > logit(b) || (logit(a) == logit(b) && a < b);
-    });
+  const auto is_likelier = [&](std::int32_t a, std::int32_t b) {
+    return logit(a) > logit(b) || (logit(a) == logit(b) && a < b);
+  };
+  const auto share = [&](std::int32_t i) { return std::exp((logit(i) - largest) / options.temperature); };
+  if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(order.size())) {
+    const auto kept = static_cast<std::ptrdiff_t>(options.top_k);
+    std::nth_element(order.begin(), order.begin() + kept, order.end(), is_likelier);
     order.resize(static_cast<std::size_t>(kept));
-    std::sort(order.begin(), order.end());
   }
+  if (options.top_p < 1) {
+    std::sort(order.begin(), order.end(), is_likelier);
+    double total = 0, sum = 0;
+    for (const std::int32_t i : order) total += share(i);
+    std::size_t kept = 0;
+    while (kept < order.size() && (kept == 0 || sum < options.top_p * total)) sum += share(order[kept++]);
+    order.resize(kept);
+  }
+  if (options.min_p > 0) std::erase_if(order, [&](std::int32_t i) { return share(i) < options.min_p; });
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+// `text`: the ids so far.
+std::int32_t draw(std::vector<double> logits, std::span<const std::int32_t> text, const GenerateOptions& options,
+                  std::int64_t step) {
+  for (const double x : logits)
+    if (!std::isfinite(x)) throw Error("generate: the logits of token " + std::to_string(step) + " are not finite");
+  if (options.repetition_penalty != 1)
+    for (const std::int32_t id : std::set<std::int32_t>(text.begin(), text.end())) {
+      double& x = logits[static_cast<std::size_t>(id)];
+      x = x < 0 ? x * options.repetition_penalty : x / options.repetition_penalty;
+    }
+  const auto largest = std::max_element(logits.begin(), logits.end());  // the first of equal ones
+  if (options.temperature == 0 || options.top_k == 1) return static_cast<std::int32_t>(largest - logits.begin());
+  const std::vector<std::int32_t> order = candidates(logits, *largest, options);
   std::vector<double> sums;  // running sums of the probabilities
   sums.reserve(order.size());
   double total = 0;
-  for (const std::int32_t i : order) sums.push_back(total += std::exp((logit(i) - *largest) / options.temperature));
+  for (const std::int32_t i : order)
+    sums.push_back(total += std::exp((logits[static_cast<std::size_t>(i)] - *largest) / options.temperature));
   const double at =
       static_cast<double>(Random({.seed = options.seed, .index = step, .domain = RandomDomain::generation}).bits()) *
       0x1p-32 * total;
   const auto found = std::upper_bound(sums.begin(), sums.end() - 1, at);
   return order[static_cast<std::size_t>(found - sums.begin())];
+}
+
+void check(const GenerateOptions& options) {
+  if (!(options.temperature >= 0 && std::isfinite(options.temperature)))
+    throw ArgumentError("generate: the temperature must be 0 or more, got " + std::to_string(options.temperature));
+  if (options.tokens < 0 || options.top_k < 0)
+    throw ArgumentError("generate: tokens and top_k must be 0 or more, got " + std::to_string(options.tokens) +
+                        " and " + std::to_string(options.top_k));
+  if (!(options.top_p > 0 && options.top_p <= 1))
+    throw ArgumentError("generate: top_p must be above 0 and at most 1, got " + std::to_string(options.top_p));
+  if (!(options.min_p >= 0 && options.min_p <= 1))
+    throw ArgumentError("generate: min_p must be from 0 to 1, got " + std::to_string(options.min_p));
+  if (!(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty)))
+    throw ArgumentError("generate: the repetition penalty must be above 0, got " +
+                        std::to_string(options.repetition_penalty));
 }
 
 }  // namespace
@@ -65,11 +105,7 @@ std::vector<std::int32_t> generate_by(const Generator& generator, nn::Module& mo
     if (id < 0 || id >= generator.vocabulary)
       throw ArgumentError("generate: ids must be in [0, " + std::to_string(generator.vocabulary) + "), got " +
                           std::to_string(id));
-  if (!(options.temperature >= 0 && std::isfinite(options.temperature)))
-    throw ArgumentError("generate: the temperature must be 0 or more, got " + std::to_string(options.temperature));
-  if (options.tokens < 0 || options.top_k < 0)
-    throw ArgumentError("generate: tokens and top_k must be 0 or more, got " + std::to_string(options.tokens) +
-                        " and " + std::to_string(options.top_k));
+  check(options);
   const NoGrad no_grad;
   const EvaluationMode evaluation(module);
   std::vector<std::int32_t> ids(prompt.begin(), prompt.end());
@@ -92,7 +128,7 @@ std::vector<std::int32_t> generate_by(const Generator& generator, nn::Module& mo
     const Array next = array(fresh, {1, static_cast<std::int64_t>(fresh.size())});
     length += next.shape()[1];
     read = ids.size();
-    ids.push_back(draw(generator.next(next).to_vector<double>(), options, step));
+    ids.push_back(draw(generator.next(next).to_vector<double>(), ids, options, step));
     if (options.on_token && !options.on_token(ids.back())) break;
     if (generator.is_last && generator.is_last(ids.back())) break;
   }

@@ -193,15 +193,20 @@ Gpt gpt(const GptOptions& options);
 Gpt gpt(GptSize size);
 
 struct GenerateOptions {
-  std::int64_t tokens = 100;                           // to add
-  double temperature = 1.0;                            // 0: always the most likely token
-  std::int64_t top_k = 0;                              // samples among the k most likely ones; 0: among all
+  std::int64_t tokens = 100;  // to add
+  double temperature = 1.0;   // 0: always the most likely token
+  std::int64_t top_k = 0;     // samples among the k most likely ones; 0: among all
+  double top_p = 1;           // ... among the most likely ones that have this share of the probability together
+  double min_p = 0;           // ... without those that are less likely than this share of the most likely one
+  // Divides the logits of tokens that the text has by it, or multiplies negative ones (N. Keskar et al., "CTRL", 2019).
+  double repetition_penalty = 1;
   std::uint64_t seed = 0;                              // of the draws
   std::function<bool(std::int32_t id)> on_token = {};  // called with each new token; false ends the text
 };
 // Returns the prompt's ids followed by generated ones. Generates token by token with a cache, in evaluation mode and
-// without gradients. When the context is full, it continues from its last half. Throws ArgumentError for an empty
-// prompt, an id outside the vocabulary and a negative temperature; Error if logits are not finite.
+// without gradients. When the context is full, it continues from its last half. Penalty, temperature, top_k, top_p and
+// min_p act in this order, as in transformers. Throws ArgumentError for an empty prompt, an id outside the vocabulary
+// and options out of range; Error if logits are not finite.
 std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> prompt,
                                    const GenerateOptions& options = {});
 

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "samebytes/io/modules.h"
@@ -139,6 +141,61 @@ TEST_P(GptTest, draws_follow_the_probabilities) {
         model, prompt, {.tokens = 1, .temperature = 5.0, .seed = static_cast<std::uint64_t>(i)})[1])] += 1;
   for (std::size_t i = 0; i < 29; ++i)
     EXPECT_NEAR(seen[i] / kDraws, likely[i], 5 * std::sqrt(likely[i] * (1 - likely[i]) / kDraws) + 1e-9) << i;
+}
+
+TEST_P(GptTest, draws_are_cut_to_the_likely_ones) {
+  models::Gpt model = tiny();
+  sharpen(model);
+  const std::vector<std::int32_t> prompt{7};
+  const Array logits = reshape(model(array(std::span<const std::int32_t>(prompt), {1, 1})), {29});
+  const auto likely = softmax(logits / 5.0).to_vector<double>();
+  std::vector<std::int32_t> order(29);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return likely[static_cast<std::size_t>(a)] > likely[static_cast<std::size_t>(b)];
+  });
+  const auto share = [&](std::size_t place) { return likely[static_cast<std::size_t>(order[place])]; };
+  const auto drawn = [&](models::GenerateOptions options) {
+    std::set<std::int32_t> ids;
+    options.tokens = 1;
+    options.temperature = 5.0;
+    for (options.seed = 0; options.seed < 150; ++options.seed) ids.insert(models::generate(model, prompt, options)[1]);
+    return ids;
+  };
+  const std::set<std::int32_t> two(order.begin(), order.begin() + 2), three(order.begin(), order.begin() + 3);
+  EXPECT_EQ(drawn({.top_p = share(0) + share(1) + share(2) / 2}), three);
+  EXPECT_EQ(drawn({.top_p = (share(0) + share(1)) - 1e-6}), two);
+  EXPECT_EQ(drawn({.top_p = 1e-9}), std::set<std::int32_t>{order[0]});
+  EXPECT_EQ(drawn({.min_p = (share(1) + share(2)) / 2 / share(0)}), two);
+  EXPECT_EQ(drawn({.top_k = 3, .min_p = 1e-12}), three);
+  // The share of top_p is one of what top_k leaves.
+  EXPECT_EQ(drawn({.top_k = 2, .top_p = share(0) / (share(0) + share(1)) + 1e-6}), two);
+}
+
+TEST_P(GptTest, what_was_there_before_becomes_less_likely) {
+  models::Gpt model = tiny();
+  sharpen(model);
+  std::vector<std::int32_t> text{7, 2, 19};
+  for (int step = 0; step < 4; ++step) {
+    auto logits =
+        reshape(slice(model(array(std::span<const std::int32_t>(text), {1, static_cast<std::int64_t>(text.size())})), 1,
+                      static_cast<std::int64_t>(text.size()) - 1, static_cast<std::int64_t>(text.size())),
+                {29})
+            .to_vector<double>();
+    for (const std::int32_t id : std::set<std::int32_t>(text.begin(), text.end())) {
+      double& x = logits[static_cast<std::size_t>(id)];
+      x = x > 0 ? x / 3 : x * 3;
+    }
+    text.push_back(static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+  }
+  const std::vector<std::int32_t> prompt{7, 2, 19};
+  EXPECT_EQ(models::generate(model, prompt, {.tokens = 4, .temperature = 0, .repetition_penalty = 3}), text);
+  EXPECT_ERROR(models::generate(model, prompt, {.top_p = 0}), ArgumentError,
+               "generate: top_p must be above 0 and at most 1, got 0.000000");
+  EXPECT_ERROR(models::generate(model, prompt, {.min_p = 2}), ArgumentError,
+               "generate: min_p must be from 0 to 1, got 2.000000");
+  EXPECT_ERROR(models::generate(model, prompt, {.repetition_penalty = 0}), ArgumentError,
+               "generate: the repetition penalty must be above 0, got 0.000000");
 }
 
 TEST_P(GptTest, learns_a_sequence_by_heart) {
