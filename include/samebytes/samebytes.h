@@ -49,6 +49,7 @@
 #include "samebytes/slot.h"
 #include "samebytes/statistics.h"
 #include "samebytes/tensorboard.h"
+#include "samebytes/text/chat_template.h"
 #include "samebytes/text/tokenizer.h"
 #include "samebytes/throughput.h"
 #include "samebytes/train.h"
