@@ -15,7 +15,7 @@
 namespace samebytes::data {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // templates see the keys in their order
 constexpr const char* kReader = "read_text_samples";
 
 std::vector<std::int32_t> ids_of(const Json& json) {
@@ -41,6 +41,76 @@ TextSample sample_of(const Json& json) {
     sample.pieces.push_back({ids_of(piece["ids"]), piece.value("counts", false)});
   }
   return sample;
+}
+
+const std::string* text_in(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found == json.end() || !found->is_string() ? nullptr : &found->get_ref<const std::string&>();
+}
+
+// A question and its answer, in the words of the template or without one.
+TextSample question_and_answer(const std::string& prompt, const std::string& answer, const ChatReader& reader) {
+  if (reader.chat_template)
+    return chat_sample(
+        Json::array({{{"role", "user"}, {"content", prompt}}, {{"role", "assistant"}, {"content", answer}}}).dump(),
+        reader);
+  std::vector<std::int32_t> ids = reader.tokenizer.encode(answer, {.add_special_tokens = false}).ids;
+  if (reader.end) ids.push_back(*reader.end);
+  return prompt_and_answer(reader.tokenizer.encode(prompt).ids, std::move(ids));
+}
+
+TextSample chat_of(const Json& json, const ChatReader& reader) {
+  if (json.is_object() && json.contains("messages")) return chat_sample(json["messages"].dump(), reader);
+  if (json.is_object()) {
+    const std::string* prompt = text_in(json, "prompt");
+    const std::string* answer =
+        text_in(json, "answer") != nullptr ? text_in(json, "answer") : text_in(json, "completion");
+    if (prompt != nullptr && answer != nullptr) return question_and_answer(*prompt, *answer, reader);
+    const std::string *instruction = text_in(json, "instruction"), *output = text_in(json, "output"),
+                      *input = text_in(json, "input");
+    if (instruction != nullptr && output != nullptr)
+      return question_and_answer(*instruction + (input == nullptr || input->empty() ? "" : "\n\n" + *input), *output,
+                                 reader);
+    if (const std::string* text = text_in(json, "text")) {
+      std::vector<std::int32_t> ids = reader.tokenizer.encode(*text).ids;
+      if (reader.end) ids.push_back(*reader.end);
+      return {.pieces = {{.ids = std::move(ids), .counts = true}}};
+    }
+  }
+  throw std::invalid_argument(
+      "an object with messages, with prompt and answer, with instruction and output, or with text");
+}
+
+// A sample from each line that is not empty.
+template <class SampleOf>
+std::vector<TextSample> samples_of_lines(const std::string& path, const char* reader, const SampleOf& sample_of_line) {
+  const std::vector<std::byte> bytes = io::read_file(path);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::vector<TextSample> samples;
+  std::int64_t number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    ++number;
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+      const Json json =
+          detail::parse_json<Json>(reader, path, line, static_cast<std::int64_t>(at), [](const std::string&, int) {});
+      const auto fail = [&](const std::string& expected) {
+        detail::throw_io(reader, path, static_cast<std::int64_t>(at), expected,
+                         "line " + std::to_string(number) + ": " + json.dump().substr(0, 60));
+      };
+      try {
+        samples.push_back(sample_of_line(json));
+      } catch (const std::invalid_argument& error) {
+        fail(error.what());
+      } catch (const Error& error) {
+        fail(std::string("a conversation for the template (") + error.what() + ")");
+      }
+    }
+    at = end + 1;
+  }
+  if (samples.empty()) detail::throw_io(reader, path, 0, "samples, one a line", "none");
+  return samples;
 }
 
 // The first tokens of a sample, and their labels.
@@ -72,28 +142,49 @@ TextSample prompt_and_answer(std::vector<std::int32_t> prompt, std::vector<std::
 }
 
 std::vector<TextSample> read_text_samples(const std::string& path) {
-  const std::vector<std::byte> bytes = io::read_file(path);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  std::vector<TextSample> samples;
-  std::int64_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    ++number;
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
-      const Json json =
-          detail::parse_json<Json>(kReader, path, line, static_cast<std::int64_t>(at), [](const std::string&, int) {});
-      try {
-        samples.push_back(sample_of(json));
-      } catch (const std::invalid_argument& error) {
-        detail::throw_io(kReader, path, static_cast<std::int64_t>(at), error.what(),
-                         "line " + std::to_string(number) + ": " + json.dump().substr(0, 60));
-      }
+  return samples_of_lines(path, kReader, sample_of);
+}
+
+TextSample chat_sample(std::string_view messages, const ChatReader& reader) {
+  if (!reader.chat_template) throw ArgumentError("chat_sample: expected a chat template for messages, got none");
+  const text::ChatTemplate& chat = *reader.chat_template;
+  const Json all = Json::parse(messages, nullptr, false);
+  if (!all.is_array() || all.empty()) throw ArgumentError("chat_sample: expected a JSON list of messages");
+  const std::string whole = chat.apply_json(messages);
+  TextSample sample;
+  const auto add = [&](const std::string& text, bool counts) {
+    if (!text.empty())
+      sample.pieces.push_back({reader.tokenizer.encode(text, {.add_special_tokens = false}).ids, counts});
+  };
+  std::size_t at = 0;
+  const auto part_of_whole = [&](const std::string& begin) {
+    if (begin.size() < at || !whole.starts_with(begin))
+      throw Error("chat_sample: the template writes a conversation differently when more follows, so the answers in " +
+                  std::string("it have no place: ") + begin.substr(std::min(at, begin.size()), 40));
+    return begin.size();
+  };
+  Json before = Json::array();
+  for (const Json& message : all) {
+    const bool is_answer = message.is_object() && message.value("role", Json()) == "assistant";
+    if (is_answer) {
+      const std::size_t begin = part_of_whole(chat.apply_json(before.dump(), {.add_generation_prompt = true}));
+      add(whole.substr(at, begin - at), false);
+      at = begin;
     }
-    at = end + 1;
+    before.push_back(message);
+    if (is_answer) {
+      const std::size_t end =
+          before.size() == all.size() ? whole.size() : part_of_whole(chat.apply_json(before.dump()));
+      add(whole.substr(at, end - at), true);
+      at = end;
+    }
   }
-  if (samples.empty()) detail::throw_io(kReader, path, 0, "samples, one a line", "none");
-  return samples;
+  add(whole.substr(at), false);
+  return sample;
+}
+
+std::vector<TextSample> read_chats(const std::string& path, const ChatReader& reader) {
+  return samples_of_lines(path, "read_chats", [&](const Json& json) { return chat_of(json, reader); });
 }
 
 TextRows text_rows(const std::vector<TextSample>& samples, const TextRowOptions& options) {

@@ -126,5 +126,64 @@ TEST(TextSamples, files_have_a_sample_a_line) {
   }
 }
 
+// A token for each character that is there, and one for each mark.
+text::Tokenizer small_tokenizer() {
+  return text::Tokenizer::parse("tokenizer.json", R"({"version": "1.0",
+    "added_tokens": [{"id": 9, "content": "<q>", "single_word": false, "lstrip": false, "rstrip": false,
+                      "normalized": false, "special": true},
+                     {"id": 8, "content": "<a>", "single_word": false, "lstrip": false, "rstrip": false,
+                      "normalized": false, "special": true}],
+    "normalizer": null, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null, "decoder": null,
+    "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "x": 1, "y": 2, "z": 3, "!": 4, "<a>": 8, "<q>": 9}}})");
+}
+
+TEST(TextSamples, chats_count_what_the_template_writes_for_answers) {
+  const ChatReader reader{
+      .tokenizer = small_tokenizer(),
+      .chat_template = text::ChatTemplate::parse(
+          "x.jinja",
+          "{% for m in messages %}{{ '<q>' if m.role == 'user' else '<a>' }}{{ m.content + ' ! ' }}{% endfor %}"
+          "{{ '<a>' if add_generation_prompt }}")};
+  const TemporaryFolder folder;
+  const std::string path = folder / "chat.jsonl";
+  put(path,
+      R"({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"},)"
+      R"( {"role": "user", "content": "z"}, {"role": "assistant", "content": "x x"}, {"role": "user", "content": "y"}]})"
+      "\n"
+      R"({"prompt": "x", "completion": "z"})"
+      "\n"
+      R"({"instruction": "x", "input": "y", "output": "z"})"
+      "\n"
+      R"({"text": "x y"})");
+  const std::vector<TextSample> samples = read_chats(path, reader);
+  ASSERT_EQ(samples.size(), 4u);
+  std::vector<std::int32_t> ids, counted;
+  for (const TextSample::Piece& piece : samples[0].pieces)
+    for (const std::int32_t id : piece.ids) {
+      ids.push_back(id);
+      if (piece.counts) counted.push_back(id);
+    }
+  EXPECT_THAT(ids, ElementsAre(9, 1, 4, 8, 2, 4, 9, 3, 4, 8, 1, 1, 4, 9, 2, 4));
+  EXPECT_THAT(counted, ElementsAre(2, 4, 1, 1, 4));
+  ASSERT_EQ(samples[1].pieces.size(), 2u);
+  EXPECT_THAT(samples[1].pieces[0].ids, ElementsAre(9, 1, 4, 8));
+  EXPECT_THAT(samples[1].pieces[1].ids, ElementsAre(3, 4));
+  EXPECT_THAT(samples[2].pieces[0].ids, ElementsAre(9, 1, 2, 4, 8));
+  EXPECT_TRUE(samples[3].pieces[0].counts);
+
+  const ChatReader plain{.tokenizer = small_tokenizer(), .end = 7};
+  put(path, R"({"prompt": "x", "answer": "z"})");
+  EXPECT_THAT(read_chats(path, plain)[0].pieces[1].ids, ElementsAre(3, 7));
+  put(path, R"({"messages": [{"role": "user", "content": "x"}]})");
+  EXPECT_THAT(message_of<IoError>([&] { read_chats(path, plain); }),
+              HasSubstr("expected a chat template for messages"));
+  put(path, "{\"prompt\": \"x\", \"answer\": \"y\"}\n{\"x\": 1}");
+  EXPECT_THAT(message_of<IoError>([&] { read_chats(path, plain); }), HasSubstr("found line 2"));
+  // What was written for an answer changes when more follows.
+  const ChatReader changing{.tokenizer = small_tokenizer(),
+                            .chat_template = text::ChatTemplate::parse("x.jinja", "{{ messages | length }}")};
+  EXPECT_THAT(message_of<IoError>([&] { read_chats(path, changing); }), HasSubstr("differently when more follows"));
+}
+
 }  // namespace
 }  // namespace samebytes::data

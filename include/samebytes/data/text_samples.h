@@ -8,10 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "samebytes/data/dataset.h"
+#include "samebytes/text/chat_template.h"
+#include "samebytes/text/tokenizer.h"
 
 namespace samebytes::data {
 
@@ -30,6 +34,25 @@ TextSample prompt_and_answer(std::vector<std::int32_t> prompt, std::vector<std::
 // lines are ignored. Throws IoError, naming file and line, for a missing file, other JSON, ids that are no whole
 // numbers from 0 to 2^31 - 1, and a file without samples.
 std::vector<TextSample> read_text_samples(const std::string& path);
+
+// What chats become samples with.
+struct ChatReader {
+  text::Tokenizer tokenizer;
+  std::optional<text::ChatTemplate> chat_template = {};
+  std::optional<std::int32_t> end = {};  // ends an answer that no template ends
+};
+// Of texts, a JSON object a line, as data sets of chats come:
+//   {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}, ...]}
+//   {"prompt": "...", "answer": "..."}  or "completion" for "answer"
+//   {"instruction": "...", "input": "...", "output": "..."}
+//   {"text": "..."}  all of which counts
+// What the template writes for each assistant's message counts, the rest does not; the second and third form are such a
+// conversation where there is a template, else the two texts with `end` behind them. Throws IoError, naming file and
+// line, for other JSON, for messages without a template, and for what the template refuses.
+std::vector<TextSample> read_chats(const std::string& path, const ChatReader& reader);
+// The sample of a conversation; messages as JSON (ChatTemplate::apply_json). Throws what the template throws, and Error
+// if the conversation without its last messages is not where the whole of it begins, so that answers have no place.
+TextSample chat_sample(std::string_view messages, const ChatReader& reader);
 
 constexpr std::int32_t kIgnoredLabel = -100;  // as models::kNoLabel
 
