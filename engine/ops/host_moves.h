@@ -1,4 +1,5 @@
-// Moves of elements as bits on the host, for small launches: concat, pad and update_slice of cl/*/. Each has the arguments of its kernel, elements of 1, 2, 4 or 8 bytes, and gives the same bytes in both personalities.
+// Moves of elements as bits on the host, for small launches: concat, pad and update_slice of cl/*/. Each has the
+// arguments of its kernel, elements of 1, 2, 4 or 8 bytes, and gives the same bytes in both personalities.
 #pragma once
 
 #include <cstdint>
