@@ -1,77 +1,213 @@
-// grid_sample, affine_grid and roi_align: neighbours taken by index and weighted, in public ops, so gradients of any
-// order come with them.
+// grid_sample and affine_grid. The samples, their derivatives for a coordinate and what goes back to src are three ops
+// (kernels: cl/*/grid_sample.cl), whose gradients are these three again, so that they can be differentiated at will.
 #include "samebytes/ops/grid_sample.h"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
+#include <array>
+#include <cstddef>
 #include <limits>
 #include <string>
+#include <vector>
 
+#include "graph/launch.h"
+#include "graph/op.h"
+#include "graph/written.h"
 #include "ops/dtypes.h"
+#include "ops/rows.h"
 #include "ops/sizes.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
+#include "shared/grid_sample.h"
 
 namespace samebytes {
+namespace detail {
 namespace {
 
-using detail::describe;
-using detail::require;
+static_assert(static_cast<int>(GridSampleMode::bilinear) == GRID_LINEAR &&
+                  static_cast<int>(GridSampleMode::nearest) == GRID_NEAREST &&
+                  static_cast<int>(GridSampleMode::bicubic) == GRID_CUBIC &&
+                  static_cast<int>(GridSamplePadding::zeros) == GRID_ZEROS &&
+                  static_cast<int>(GridSamplePadding::border) == GRID_BORDER &&
+                  static_cast<int>(GridSamplePadding::reflection) == GRID_REFLECTION,
+              "the kernels' words");
 
-// A neighbour along one axis for all places: its index as a float within the axis, and its weight; an empty handle is a
-// weight of one.
-struct Neighbour {
-  Array index, weight;
+// How src is sampled, and how often the samples are differentiated for each coordinate: x, y and z.
+struct Sampling {
+  GridSampleOptions options;
+  std::array<int, 3> order{};
+
+  void hash(Hasher& hasher) const {
+    hasher.add(static_cast<std::uint64_t>(options.mode) << 8 | static_cast<std::uint64_t>(options.padding) << 1 |
+               std::uint64_t{options.align_corners});
+    for (const int n : order) hasher.add(static_cast<std::uint64_t>(n));
+  }
+  Sampling differentiated(int coordinate) const {
+    Sampling more = *this;
+    ++more.order[static_cast<std::size_t>(coordinate)];
+    return more;
+  }
+  bool is_nearest() const { return options.mode == GridSampleMode::nearest; }
+  InputSet flat(int grid) const { return is_nearest() ? InputSet{grid} : InputSet{}; }
+  grid_sample_sizes sizes(const Shape& src) const {
+    const bool is_volume = src.rank() == 5;
+    return {is_volume ? i32_of(src[1]) : 1,
+            i32_of(src[-3]),
+            i32_of(src[-2]),
+            i32_of(src[-1]),
+            src.rank() - 2,
+            static_cast<int>(options.mode),
+            static_cast<int>(options.padding),
+            int{options.align_corners},
+            order[0],
+            order[1],
+            order[2]};
+  }
+  // The neighbours of a place are 2 to the power of this.
+  int shift(int axes) const {
+    const int of_axis = is_nearest() ? 0 : options.mode == GridSampleMode::bilinear ? 1 : 2;
+    return of_axis * axes;
+  }
 };
 
-// Mirrored at the edges, or at the centres, of the outermost of n elements.
-Array mirrored(const Array& x, std::int64_t n, bool is_aligned) {
-  const double low = is_aligned ? 0 : -0.5, span = static_cast<double>(is_aligned ? n - 1 : n);
-  if (span == 0) return x * 0.0;
-  return low + span - abs(remainder(x - low, 2 * span) - span);
-}
+// All places of a grid, and those of one image.
+struct GridPlaces {
+  std::int64_t all, of_image;
+  explicit GridPlaces(const Shape& grid) : all(grid.size() / grid[-1]), of_image(all / grid[0]) {}
+};
 
-Array within(const Array& x, std::int64_t n) { return clip(x, 0.0, static_cast<double>(n - 1)); }
+Array sampled(const Sampling& how, const Array& src, const Array& grid);
+Array spread(const Sampling& how, const Array& dy, const Array& grid, const Shape& src);
+Array slopes(const Sampling& how, const Array& dy, const Array& src, const Array& grid);
 
-Array cubic_weight(const Array& distance, bool is_near) {
-  constexpr double a = -0.75;  // Keys 1981
-  const Array d = abs(distance);
-  if (is_near) return ((a + 2) * d - (a + 3)) * d * d + 1.0;
-  return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-}
-
-// The neighbours along an axis of n elements at coordinates from -1 to 1.
-std::vector<Neighbour> neighbours(const Array& coordinate, std::int64_t n, const GridSampleOptions& o) {
-  const double size = static_cast<double>(n);
-  const Array at = o.align_corners ? (coordinate + 1.0) * ((size - 1) / 2) : ((coordinate + 1.0) * size - 1.0) * 0.5;
-  const auto continued = [&](const Array& x) {
-    if (o.padding == GridSamplePadding::zeros) return x;
-    return within(o.padding == GridSamplePadding::reflection ? mirrored(x, n, o.align_corners) : x, n);
-  };
-  const auto neighbour = [&](const Array& place, const Array& weight) {
-    if (o.padding != GridSamplePadding::zeros) return Neighbour{within(place, n), weight};
-    const Array is_there = astype(logical_and(greater_equal(place, 0.0), less_equal(place, size - 1)), place.dtype());
-    return Neighbour{within(place, n), weight.defined() ? weight * is_there : is_there};
-  };
-  if (o.mode == GridSampleMode::bicubic) {
-    const Array base = floor(at), t = at - base;
-    std::vector<Neighbour> result;
-    for (int k = -1; k <= 2; ++k)
-      result.push_back(neighbour(continued(base + double(k)), cubic_weight(t - double(k), k == 0 || k == 1)));
+// Inputs src and grid: the samples.
+class GridSample final : public Op, public Written {
+ public:
+  explicit GridSample(const Sampling& how) : Op({.is_flat = how.flat(1)}), how_(how) {}
+  std::string_view name() const override { return "grid_sample"; }
+  void hash(Hasher& hasher) const override { how_.hash(hasher); }
+  void launch(Launch& run) const override {
+    const Shape &src = run.src_shape(0), &grid = run.src_shape(1);
+    const GridPlaces places(grid);
+    const RowShare share = share_rows(run, places.all, src[-1] << how_.shift(src.rank() - 2));
+    run.kernel("grid_sample_fwd", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.dst(), how_.sizes(src), places.of_image, places.all, share.rows_per_group)
+        .over_rows(share.groups, share.group);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array &dy = request.dy[0], &src = request.src[0], &grid = request.src[1];
+    std::vector<Array> result(2);
+    if (request.wanted[0]) result[0] = spread(how_, dy, grid, src.shape());
+    if (request.wanted[1] && !how_.is_nearest()) result[1] = slopes(how_, dy, src, grid);
     return result;
   }
-  const Array x = continued(at);
-  if (o.mode == GridSampleMode::nearest) return {neighbour(round(x), Array())};
-  const Array base = floor(x), t = x - base;
-  return {neighbour(base, 1.0 - t), neighbour(base + 1.0, t)};
+  void write(NodeWriter& w) const override {
+    if (w.shape(0).rank() != 4) w.refuse("the operator samples images alone");
+    if (how_.order != std::array<int, 3>{}) w.refuse("it is a derivative of samples");
+    constexpr const char* kModes[] = {"bilinear", "nearest", "bicubic"};
+    constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
+    const auto x = w.turned(w.in(0), {0, 3, 1, 2});
+    const auto y = w.put("GridSample", {x, w.in(1)},
+                         {{"mode", std::string(kModes[static_cast<std::size_t>(how_.options.mode)])},
+                          {"padding_mode", std::string(kPaddings[static_cast<std::size_t>(how_.options.padding)])},
+                          {"align_corners", std::int64_t{how_.options.align_corners}}});
+    w.give(w.turned(y, {0, 2, 3, 1}));
+  }
+
+ private:
+  Sampling how_;
+};
+
+// Inputs dy and grid: the gradient of samples for src.
+class GridSpread final : public Op {
+ public:
+  explicit GridSpread(const Sampling& how) : Op({.is_flat = how.flat(1)}), how_(how) {}
+  std::string_view name() const override { return "grid_sample_gradient"; }
+  void hash(Hasher& hasher) const override { how_.hash(hasher); }
+  void launch(Launch& run) const override {
+    const Shape& dst = run.dst_shape();
+    const Dtype dtype = run.dst_dtype();
+    const GridPlaces places(run.src_shape(1));
+    const int shift = how_.shift(dst.rank() - 2);
+    const std::int64_t items = places.all << shift, rows = dst.size() / dst[-1];
+    const Operand index = run.temp(items, i32), weight = run.temp(items, dtype);
+    run.kernel("grid_sample_places", dtype)
+        .args(run.src(1), index, weight, how_.sizes(dst), places.of_image, places.all)
+        .over_elements(places.all)
+        .prepares();
+    const Operand order = run.temp(items, i32), starts = run.temp(rows + 2, i32), ranks = run.temp(items, i32);
+    constexpr int kSorters = 256, kNone = -1;  // INDEXING_ITEMS of cl/gpu/indexing.cl; no index is left out
+    run.kernel("indexing_sort", dtype)
+        .args(index, order, starts, ranks, i32_of(items), i32_of(rows), kNone, 0)
+        .over_rows(1, kSorters)
+        .prepares();
+    const RowShare share = share_rows(run, rows, dst[-1] * (1 + items / rows));
+    run.kernel("grid_sample_sum", dtype)
+        .args(order, starts, weight, run.src(0), run.dst(), rows, i32_of(dst[-1]), shift, share.rows_per_group)
+        .over_rows(share.groups, share.group);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array &u = request.dy[0], &dy = request.src[0], &grid = request.src[1];
+    std::vector<Array> result(2);
+    if (request.wanted[0]) result[0] = sampled(how_, u, grid);
+    if (request.wanted[1] && !how_.is_nearest()) result[1] = slopes(how_, dy, u, grid);
+    return result;
+  }
+
+ private:
+  Sampling how_;
+};
+
+// Inputs dy, src and grid: the gradient of samples for the grid.
+class GridSlope final : public Op {
+ public:
+  explicit GridSlope(const Sampling& how) : how_(how) {}
+  std::string_view name() const override { return "grid_sample_slope"; }
+  void hash(Hasher& hasher) const override { how_.hash(hasher); }
+  void launch(Launch& run) const override {
+    const GridPlaces places(run.dst_shape());
+    run.kernel("grid_sample_slope", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.src(2), run.dst(), how_.sizes(run.src_shape(1)), places.of_image, places.all)
+        .over_elements(places.all);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array &v = request.dy[0], &dy = request.src[0], &src = request.src[1], &grid = request.src[2];
+    std::vector<Array> result(3);
+    const auto add = [&](std::size_t i, const Array& part) {
+      result[i] = result[i].defined() ? result[i] + part : part;
+    };
+    for (int k = 0; k < grid.shape()[-1]; ++k) {
+      const Array of_coordinate = slice(v, -1, k, k + 1), weighted = of_coordinate * dy;
+      const Sampling more = how_.differentiated(k);
+      if (request.wanted[0]) add(0, of_coordinate * sampled(more, src, grid));
+      if (request.wanted[1]) add(1, spread(more, weighted, grid, src.shape()));
+      if (request.wanted[2]) add(2, slopes(more, weighted, src, grid));
+    }
+    return result;
+  }
+
+ private:
+  Sampling how_;
+};
+
+Array sampled(const Sampling& how, const Array& src, const Array& grid) {
+  const Shape& g = grid.shape();
+  Shape shape(std::span(g.begin(), g.end() - 1));
+  shape.push_back(src.shape().back());
+  const Array inputs[] = {src, grid};
+  return make_array(make_op<GridSample>(how), shape, src.dtype(), inputs);
 }
 
-// The first of all places of each image, shaped to stand beside an array of `rank` axes.
-Array image_starts(std::int64_t images, std::int64_t places, int rank) {
-  Shape shape{images};
-  while (shape.rank() < rank) shape.push_back(1);
-  return reshape(arange(0, static_cast<double>(images), 1, i32) * full({}, static_cast<double>(places), i32), shape);
+Array spread(const Sampling& how, const Array& dy, const Array& grid, const Shape& src) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  require(GridPlaces(grid.shape()).all <= kMost >> how.shift(src.rank() - 2), "grid_sample",
+          "the gradient needs neighbours of all places that i32 can count", grid, "grid");
+  const Array inputs[] = {dy, grid};
+  return make_array(make_op<GridSpread>(how), src, dy.dtype(), inputs);
+}
+
+Array slopes(const Sampling& how, const Array& dy, const Array& src, const Array& grid) {
+  const Array inputs[] = {dy, src, grid};
+  return make_array(make_op<GridSlope>(how), grid.shape(), dy.dtype(), inputs);
 }
 
 void check_samples(const Array& src, const Array& grid, const GridSampleOptions& o) {
@@ -89,46 +225,25 @@ void check_samples(const Array& src, const Array& grid, const GridSampleOptions&
     require(src.shape()[i] >= 1, kOp, "src must have at least one place along each axis", src, "src");
     places *= src.shape()[i];
   }
-  require(places <= std::numeric_limits<std::int32_t>::max(), kOp, "needs an index that i32 can count", src, "src");
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() - 2;
+  require(places <= kMost && src.shape().back() <= kMost, kOp, "needs an index that i32 can count", src, "src");
 }
 
 }  // namespace
+}  // namespace detail
+
+using detail::require;
 
 Array grid_sample(const Input& src, const Input& grid, const GridSampleOptions& o) {
-  check_samples(src, grid, o);
+  detail::check_samples(src, grid, o);
   if (src.dtype() != f32 && src.dtype() != f64)
     return astype(grid_sample(astype(src, f32), detail::as_dtype(grid, f32), o), src.dtype());
-  const Shape &s = src.shape(), &g = grid.shape();
-  const int axes = s.rank() - 2;
-  Shape result(std::span(g.begin(), g.end() - 1));
-  result.push_back(s.back());
-  if (src.size() == 0 || grid.size() == 0) return zeros(result, src.dtype());
-  const Array at = detail::as_dtype(grid, src.dtype());
-  std::vector<std::vector<Neighbour>> near;
-  std::int64_t places = 1;
-  for (int i = 0; i < axes; ++i) {  // grid has the innermost axis first
-    near.push_back(neighbours(squeeze(slice(at, -1, axes - 1 - i, axes - i), -1), s[i + 1], o));
-    places *= s[i + 1];
+  if (src.size() == 0 || grid.size() == 0) {
+    Shape shape(std::span(grid.shape().begin(), grid.shape().end() - 1));
+    shape.push_back(src.shape().back());
+    return zeros(shape, src.dtype());
   }
-  const Array rows = reshape(src, {s[0] * places, s.back()}), starts = image_starts(s[0], places, g.rank() - 1);
-  Array y;
-  // All combinations of neighbours, the innermost axis first.
-  const std::function<void(int, const Array&, const Array&)> add = [&](int axis, const Array& index,
-                                                                       const Array& weight) {
-    if (axis == axes) {
-      const Array taken = take(rows, index, 0), part = weight.defined() ? taken * unsqueeze(weight, -1) : taken;
-      y = y.defined() ? y + part : part;
-      return;
-    }
-    for (const Neighbour& n : near[static_cast<std::size_t>(axis)]) {
-      const Array place = astype(n.index, i32);
-      const Array inner = index.defined() ? index * full({}, static_cast<double>(s[axis + 1]), i32) + place : place;
-      const Array both = !weight.defined() ? n.weight : n.weight.defined() ? weight * n.weight : weight;
-      add(axis + 1, axis + 1 == axes ? inner + starts : inner, both);
-    }
-  };
-  add(0, Array(), Array());
-  return y;
+  return detail::sampled({o}, src, detail::as_dtype(grid, src.dtype()));
 }
 
 Array affine_grid(const Input& theta, const std::vector<std::int64_t>& sizes, const AffineGridOptions& options) {

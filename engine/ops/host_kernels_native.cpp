@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "ops/native.h"
+#include "shared/grid_sample.h"
 #include "shared/norm.h"
 #include "shared/pad.h"
 #include "shared/pool_nd.h"
@@ -87,6 +88,7 @@ void sb_transpose(vreal* r) {
 #include "cpu/cross_entropy.cl"
 #include "cpu/fill.cl"
 #include "cpu/finite.cl"
+#include "cpu/grid_sample.cl"
 #include "cpu/group_norm.cl"
 #include "cpu/indexing.cl"
 #include "cpu/layer_norm.cl"
@@ -186,6 +188,10 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(fill_real, 1),
     SAMEBYTES_ENTRY(finite_parts_32, 1),
     SAMEBYTES_ENTRY(finite_all, 1),
+    SAMEBYTES_ENTRY(grid_sample_fwd, 8),
+    SAMEBYTES_ENTRY(grid_sample_slope, 16),
+    SAMEBYTES_ENTRY(grid_sample_places, 20),
+    SAMEBYTES_ENTRY(grid_sample_sum, 8),
     SAMEBYTES_ENTRY(group_norm_merge, 1),
     SAMEBYTES_ENTRY(group_norm_running, 4),
     SAMEBYTES_ENTRY(group_norm_apply, 2),

@@ -146,7 +146,9 @@ TEST(OnnxSave, a_function_of_several_inputs_and_results_is_written_with_its_name
             matmul(in[0], transpose(in[0])),
             cumsum(in[0], 1),
             take(in[0], array(std::vector<std::int32_t>{2, 0}, {2}), 1),
-            hard_swish(mish(elu(in[0] - 0.5, 0.7)))};
+            hard_swish(mish(elu(in[0] - 0.5, 0.7))),
+            tril(in[0], 1) + triu(in[0]),
+            reshape(grid_sample(reshape(in[0], {1, 2, 3, 4}), reshape(in[1], {1, 2, 1, 2}) - 1.0), {2, 4})};
   };
   const Array inputs[] = {a, b};
   save(folder / "f.onnx", function, inputs, {}, {.inputs = {"a", "b"}, .outputs = {}});

@@ -1,8 +1,12 @@
 // grid_sample, affine_grid and roi_align against the values of PyTorch and torchvision, with their gradients.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
+#include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 #include "support/devices.h"
 #include "support/errors.h"
@@ -90,6 +94,90 @@ TEST_P(GridSampleTest, volumes_batches_and_channels_are_sampled_alike) {
   const Array want = grid_sample(one, places(f32));
   EXPECT_TRUE(all_close(
       y, concat({concat({want, want * 2.0}, 3), concat({want * 2.0, want}, 3)}, 0).to_vector<double>(), 1e-6));
+}
+
+// The samples of images [n, h, w, c] by the definition, linear, with zeros outside.
+std::vector<double> linear_samples(const std::vector<double>& src, const Shape& s, const std::vector<double>& grid,
+                                   std::int64_t places) {
+  std::vector<double> result;
+  const auto h = s[1], w = s[2], c = s[3];
+  for (std::int64_t p = 0; p < s[0] * places; ++p) {
+    const double x = ((grid[static_cast<std::size_t>(2 * p)] + 1) * static_cast<double>(w) - 1) / 2;
+    const double y = ((grid[static_cast<std::size_t>(2 * p + 1)] + 1) * static_cast<double>(h) - 1) / 2;
+    for (std::int64_t i = 0; i < c; ++i) {
+      double sum = 0;
+      for (std::int64_t row = 0; row < h; ++row)
+        for (std::int64_t column = 0; column < w; ++column) {
+          const double share = std::max(0.0, 1 - std::abs(y - static_cast<double>(row))) *
+                               std::max(0.0, 1 - std::abs(x - static_cast<double>(column)));
+          sum += share * src[static_cast<std::size_t>(((p / places * h + row) * w + column) * c + i)];
+        }
+      result.push_back(sum);
+    }
+  }
+  return result;
+}
+
+TEST_P(GridSampleTest, any_number_of_channels_takes_one_launch) {
+  for (const std::int64_t channels : {1, 3, 17, 70, 131}) {
+    const Shape shape{2, 5, 7, channels};
+    const auto values = random_values(shape.size(), 3), grid = random_values(2 * 33 * 2, 4, -1.3, 1.3);
+    const Array src = real_array(values, shape, f32).wait(), at = real_array(grid, {2, 3, 11, 2}, f32).wait();
+    const Array y = grid_sample(src, at);
+    std::uint64_t before = engine().plans().launches;
+    y.wait();
+    EXPECT_EQ(engine().plans().launches - before, 1u);
+    EXPECT_TRUE(all_close(y, linear_samples(values, shape, grid, 33), 1e-5)) << channels;
+    const std::vector<Array> wrt{src, at};
+    const std::vector<Array> d = gradients(grid_sample(src, at), wrt, y);
+    before = engine().plans().launches;
+    eval(d);
+    EXPECT_LE(engine().plans().launches - before, 4u);
+    // Linear in src: <y, y> is <dsrc, src>.
+    const auto product = [](const Array& a, const Array& b) { return sum(a * b).to_vector<double>()[0]; };
+    EXPECT_NEAR(product(d[0], src), product(y, y), 1e-4 * product(y, y));
+    EXPECT_TRUE(same_bytes(gradients(grid_sample(src, at), wrt, y)[0], d[0]));
+  }
+}
+
+TEST_P(GridSampleTest, coordinates_far_away_or_nan_stay_where_they_are) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  const std::vector<Array> wrt{ones({1, 3, 4, 2})};
+  const Array grid = array({nan, 0, 0, nan, 1e30f, 0, 0, -1e9f, infinity, 0, 0, 0}, {1, 1, 6, 2});
+  for (const Mode mode : {Mode::bilinear, Mode::nearest, Mode::bicubic})
+    for (const Padding padding : {Padding::zeros, Padding::border, Padding::reflection}) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(mode)) + " " + std::to_string(static_cast<int>(padding)));
+      const Array y = grid_sample(wrt[0], grid, {mode, padding, false});
+      const std::vector<double> values = y.to_vector<double>();
+      for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(std::isnan(values[i]));
+      if (padding == Padding::zeros)
+        EXPECT_TRUE(all_close(slice(y, 2, 2, 4), std::vector<double>{0, 0, 0, 0}, 0));
+      else
+        EXPECT_TRUE(all_close(slice(y, 2, 3, 4), std::vector<double>{1, 1}, 1e-5));
+      EXPECT_TRUE(all_close(slice(y, 2, 5, 6), std::vector<double>{1, 1}, 1e-5));
+      // Places that are NaN give nothing back.
+      const Array d = gradients(sum(slice(y, 2, 0, 2)) + sum(slice(y, 2, 5, 6)), wrt)[0];
+      EXPECT_NEAR(sum(d).to_vector<double>()[0], 2, 1e-5);
+    }
+  const Array outside = ones({1, 2, 2, 1}) / zeros({1, 2, 2, 1});  // infinite
+  const Array corner = grid_sample(outside, array({-3, -3}, {1, 1, 1, 2}));
+  EXPECT_TRUE(all_close(corner, std::vector<double>{0}, 0));
+}
+
+TEST_P(GridSampleTest, volumes_have_the_numerical_gradients_and_all_have_second_ones) {
+  SAMEBYTES_NEEDS_F64();
+  const GradientInput volume = random_input("src", {1, 2, 3, 4, 2}), grid = random_input("grid", {1, 1, 1, 3, 3}, 7);
+  EXPECT_TRUE(check_gradients([](auto x) { return grid_sample(x[0], x[1]); }, {volume, grid}));
+  const GradientInput src = random_input("src", {1, 4, 5, 2}), places = random_input("grid", {1, 2, 2, 2}, 7);
+  for (const Mode mode : {Mode::bilinear, Mode::bicubic})
+    EXPECT_TRUE(check_gradients(
+        [&](auto x) {
+          const Array inner[] = {x[0], x[1]};
+          const auto d = gradients(sum(square(grid_sample(x[0], x[1], {.mode = mode}))), inner);
+          return sum(square(d[0])) + sum(square(d[1]) * 0.1);
+        },
+        {src, places}))
+        << static_cast<int>(mode);
 }
 
 TEST_P(GridSampleTest, gradients_are_the_numerical_ones) {
