@@ -443,11 +443,21 @@ TEST_P(CoExecutionTest, sums_at_indices_and_sorted_rows_give_the_same_bytes) {
         const Array put = scatter(b, 1, each - 6, b * 2.0);  // counted from the end
         results.insert(results.end(), {put, gradients(sum(put * put), std::vector<Array>{b})[0], bincount(each, 5),
                                        bincount(astype(abs(b), u8), 3000)});
+        const std::vector<Array> sampled{uniform({2, 5, 6, 37}, -1, 1), uniform({2, 3, 7, 2}, -1.5, 1.5)};
+        for (const GridSampleMode mode : {GridSampleMode::bilinear, GridSampleMode::nearest, GridSampleMode::bicubic})
+          for (const GridSamplePadding padding :
+               {GridSamplePadding::zeros, GridSamplePadding::border, GridSamplePadding::reflection}) {
+            const Array y = grid_sample(sampled[0], sampled[1], {mode, padding, padding == GridSamplePadding::border});
+            const bool is_flat = mode == GridSampleMode::nearest;
+            results.push_back(y);
+            for (const Array& d : gradients(sum(y * y), std::span(sampled).first(is_flat ? 1 : 2)))
+              results.push_back(d);
+          }
         for (const Array& x : {a, whole({3, 5, 21}), astype(b, f16), astype(greater(a, b), u8)})
           results.insert(results.end(), {tril(x, 2), triu(x, -1)});
         return results;
       },
-      is_cpu() ? 20 : 5);
+      is_cpu() ? 50 : 5);
 }
 
 TEST_P(CoExecutionTest, windows_and_sizes_of_images_give_the_same_bytes) {
