@@ -330,8 +330,8 @@ TEST_P(CoExecutionTest, reductions_of_many_values_give_the_same_bytes) {
           results.insert(results.end(), {sum(a, {}), mean(a, {0}), sum(a, {-1}), max(a, {0}), min(a, {-1}), max(a, {}),
                                          argmax(a, -1), argmax(a, 0), sum_of_squares(a), all_finite({a}), prod(a, {0}),
                                          prod(a, {-1}), norm(a, 2, {-1})});
-          for (const int axis : {0, -1})
-            results.push_back(gradients(sum(prod(a * 1e-5 + 1.0, {axis})), std::vector<Array>{a})[0]);
+          const std::vector<Array> near{a * 1e-5 + 1.0};
+          results.push_back(gradients(sum(prod(near[0], {0})) + sum(prod(near[0], {-1})), near)[0]);
         }
         results.push_back(all_finite({special({30, 41}, f32)}));
         return results;
@@ -354,6 +354,13 @@ TEST_P(CoExecutionTest, kernels_of_places_and_axes_give_the_same_bytes) {
         for (const PadMode mode : {PadMode::reflect, PadMode::replicate, PadMode::circular})
           results.push_back(gradients(sum(square(pad(a, {{2, 1}, {3, 0}}, mode))), std::vector<Array>{a})[0]);
         results.push_back(gradients(sum(square(cumprod(a * 0.01, 1))), std::vector<Array>{a})[0]);
+        const Array many = clip(special({40, 53}, f32, 9), -9.0, 9.0) * 0.02 + 1.0;  // lines of a vector and a rest
+        results.push_back(gradients(sum(square(cumprod(many, 0)) + cumprod(many, 1)), std::vector<Array>{many})[0]);
+        const std::vector<Array> image{special({2, 9, 9, 19}, f32, 9)};
+        const Array pooled = max_pool2d(image[0], {.stride_h = 1, .stride_w = 1, .dilation_h = 2});
+        results.insert(results.end(),
+                       {gradients(sum(square(pooled)), image)[0], group_norm(image[0], 1),
+                        concat({line, special({2, 20011}, f32, 9)}, 1), contiguous(transpose(image[0], {0, 2, 1, 3}))});
         results.push_back(multinomial(abs(a) + 0.5, {.samples = 5, .replacement = true}));
         results.push_back(max_pool2d_with_indices(special({2, 7, 9, 5}, f32), {.kernel_h = 2, .kernel_w = 3}).indices);
         return results;
