@@ -21,7 +21,8 @@ Array std(const Input& a, const Axes& axes = {}, bool keep = false, double corre
 Array norm(const Input& a, double p = 2.0, const Axes& axes = {}, bool keep = false);
 // log(sum exp(a)) without overflow.
 Array logsumexp(const Input& a, const Axes& axes = {}, bool keep = false);
-// The product; 1 of an empty array. Its gradient is correct also where elements are 0. Whole numbers become f32.
+// The product; 1 of an empty array. Its gradient is correct also where elements are 0. Whole numbers become i32
+// and wrap around.
 Array prod(const Input& a, const Axes& axes = {}, bool keep = false);
 // sum(square(a)) over all elements, one element, in one pass without an intermediate array. Throws unless a is
 // floating.
