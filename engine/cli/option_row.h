@@ -31,7 +31,10 @@ enum class Verb : std::uint8_t {
   inspect,
   convert,
   data,
-  new_
+  new_,
+  finetune,
+  chat,
+  embed
 };
 
 // A set of verbs: Verb::train | Verb::bench.
@@ -55,7 +58,10 @@ constexpr Verbs operator|(Verb a, Verb b) { return Verbs(a) | Verbs(b); }
 inline constexpr Verbs kStepVerbs = Verb::train | Verb::bench | Verb::profile | Verb::estimate;
 inline constexpr Verbs kWorkloadVerbs = kStepVerbs | Verb::eval | Verb::sweep;  // those that take a run file
 inline constexpr Verbs kModelVerbs = Verb::run | Verb::inspect;                 // those of a model's file
-inline constexpr Verbs kDeviceVerbs = kWorkloadVerbs | kModelVerbs | Verb::convert | Verb::generate | Verb::tune;
+inline constexpr Verbs kLanguageVerbs =
+    Verb::finetune | Verb::chat | Verb::embed;  // those of a language model's folder
+inline constexpr Verbs kDeviceVerbs =
+    kWorkloadVerbs | kModelVerbs | kLanguageVerbs | Verb::convert | Verb::generate | Verb::tune;
 
 // Why an option refuses a text; empty where it takes it.
 using Check = std::function<std::string(const std::string& text)>;

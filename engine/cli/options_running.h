@@ -103,7 +103,7 @@ void describe_devices(Row& row, RunningOptions& o) {
   };
   device(train | profile, "a comma-separated list of devices works together; all: every device found; ");
   device(bench, "a comma-separated list of devices works together; all: measure each device in turn; ");
-  device(eval | generate | tune | estimate | sweep | kModelVerbs, "");
+  device(eval | generate | tune | estimate | sweep | kModelVerbs | kLanguageVerbs, "");
   row(o.devices.split, {.flag = "--split-device CORES", .group = group::device, .verbs = kSeveral,
       .check = whole(1, 4096),
       .help = "split one device into parts with these numbers of cores, such as 1,1, which work together; default: no "
@@ -130,7 +130,7 @@ void describe_devices(Row& row, RunningOptions& o) {
   row(o.seed, {.flag = "--seed N", .group = group::run, .verbs = kDeviceVerbs, .resume = Resume::must_agree,
       .log = Log::always, .help = "random seed; the same seed gives the same bytes"});
   row(o.workers, {.flag = "--workers N", .also = {"--num-workers"}, .group = group::loader,
-      .verbs = train | eval | bench | profile | sweep, .check = whole(0, 1024), .log = Log::if_given,
+      .verbs = train | eval | bench | profile | sweep | finetune, .check = whole(0, 1024), .log = Log::if_given,
       .help = "threads that prepare batches; 0: prepare them in the training loop; default: 1, more from 8 cores on"});
   row(o.slots, {.flag = "--slots N", .group = group::loader, .verbs = kWorkloadVerbs, .check = whole(1, 1024),
       .log = Log::if_given,
@@ -191,7 +191,7 @@ void describe_checkpoints(Row& row, RunningOptions& o) {
 template <class Row>
 void describe_output(Row& row, RunningOptions& o) {
   using enum Verb;
-  constexpr Verbs kRuns = train | eval | bench;
+  constexpr Verbs kRuns = train | eval | bench | finetune;
   row(o.log, {.flag = "--log FILE.jsonl", .group = group::output, .verbs = kRuns, .writes = Writes::file,
       .in_rehearsal = false, .help = "write one line of JSON for each step and each epoch during the run"});
   row(o.log_grad_norm, {.flag = "--log-grad-norm N", .group = group::output, .verbs = train,
@@ -217,10 +217,11 @@ void describe_output(Row& row, RunningOptions& o) {
   json(sweep, "print the table and the advice as one line of JSON, the last line of standard output");
   json(estimate, "print the estimates as one line of JSON");
   json(generate, "print the text, the number of tokens and the time as one line of JSON");
+  json(chat, "print each answer with its numbers of tokens and its time as one line of JSON");
   json(devices, "print the list as JSON");
   json(doctor, "print the findings as one line of JSON");
   json(memory, "print categories, peak and layers as one line of JSON; with --diff, the changes");
-  row(o.quiet, {.flag = "--quiet", .group = group::output, .verbs = kRuns | tune | profile | sweep,
+  row(o.quiet, {.flag = "--quiet", .group = group::output, .verbs = kRuns | tune | profile | sweep | chat | embed,
       .help = "print only the result, no progress"});
   row(o.print_config, {.flag = "--print-config", .group = group::output, .verbs = kWorkloadVerbs, .in_run_file = false,
       .help = "print the options as a run file, which can replace WORKLOAD, and exit without running"});

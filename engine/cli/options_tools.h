@@ -51,6 +51,15 @@ struct DataOptions {
   std::string to;    // folder
 };
 
+// Of the verbs chat and embed, beside what they share with generate.
+struct LanguageOptions {
+  std::string system;
+  double top_p = 1, min_p = 0, repetition_penalty = 1;
+  std::vector<std::string> stop;
+  std::string input, output;  // of embed: a text a line; empty: the standard streams
+  std::string pooling;        // empty: what the folder says
+};
+
 struct ToolOptions {
   std::string mode = "both";  // of bench: train, infer or both
   bool fixed_batch = false;
@@ -68,6 +77,7 @@ struct ToolOptions {
   std::int64_t tokens = 500;
   double temperature = 0.8;
   std::int64_t top_k = 0;
+  LanguageOptions language;
   bool tune_rapid = false;
   std::optional<double> tune_seconds;
   std::vector<std::string> tune_only;  // gemm, conv, clblast
@@ -128,6 +138,31 @@ template <class Row>
 void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
   using enum Verb;
   constexpr std::int64_t kMost = 1 << 30;
+  row(o.language.system, {.flag = "--system TEXT", .group = group::run, .verbs = chat,
+      .help = "message of the system that the conversation begins with; default: the template's, if it has one"});
+  row(o.tokens, {.flag = "--tokens N", .also = {"--max-new-tokens"}, .group = group::run, .verbs = chat,
+      .check = whole(1, kMost), .help = "most tokens of an answer"});
+  row(o.temperature, {.flag = "--temperature X", .group = group::run, .verbs = chat, .check = at_least_zero(),
+      .help = "sampling temperature; below 1, likely tokens become likelier; 0: always take the most likely token"});
+  row(o.top_k, {.flag = "--top-k N", .group = group::run, .verbs = chat, .check = whole(0, kMost),
+      .help = "sample from the N most likely tokens; 0: from all"});
+  row(o.language.top_p, {.flag = "--top-p P", .group = group::run, .verbs = chat, .check = number(1e-9, 1),
+      .help = "sample from the most likely tokens that have the probability P together"});
+  row(o.language.min_p, {.flag = "--min-p P", .group = group::run, .verbs = chat, .check = number(0, 1),
+      .help = "leave out tokens that are less likely than P times the most likely one"});
+  row(o.language.repetition_penalty, {.flag = "--repetition-penalty X", .group = group::run, .verbs = chat,
+      .check = above_zero(), .help = "make tokens that were there before less likely by this factor; 1: do not"});
+  row(o.language.stop, {.flag = "--stop TEXT", .group = group::run, .verbs = chat,
+      .help = "end an answer before this text; several by commas or by repeating"});
+  row(o.language.input, {.flag = "--input FILE", .group = group::data, .verbs = embed,
+      .help = "file with a text a line; default: standard input"});
+  row(o.language.output, {.flag = "--output FILE", .group = group::output, .verbs = embed, .writes = Writes::file,
+      .help = "write the vectors into this file: FILE.npy for NumPy, else a line of numbers for each text; default: "
+              "standard output"});
+  row(o.language.pooling, {.flag = "--pooling WORD", .group = group::run, .verbs = embed,
+      .choices = {"mean", "first", "model"},
+      .help = "mean of all tokens, the first token, or the model's own pooler; default: what the folder says, else "
+              "mean"});
   row(o.prompt, {.flag = "--prompt TEXT", .group = group::run, .verbs = generate,
       .help = "text to continue; default: a newline"});
   row(o.tokens, {.flag = "--tokens N", .group = group::run, .verbs = generate, .check = whole(1, kMost),

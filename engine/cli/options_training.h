@@ -89,6 +89,7 @@ struct TrainingOptions {
   AdapterOptions lora;
   std::string load;
   std::string save;
+  std::string merged;  // of finetune: a folder
 };
 
 inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 30, kMostSteps = std::int64_t{1} << 40;
@@ -109,11 +110,15 @@ void describe_workload(Row& row, TrainingOptions& o) {
   row(o.workloads, {.flag = "workload WORKLOAD", .group = group::run,
       .verbs = train | eval | profile | estimate | sweep, .is_required = true,
       .help = "what to run (see below), a model's file (.onnx), or a run file (.yaml)"});
+  row(o.workloads, {.flag = "model DIR", .group = group::run, .verbs = kLanguageVerbs, .is_required = true,
+      .help = "folder of Hugging Face: config.json, safetensors, tokenizer.json"});
   row(o.workloads, {.flag = "workload [WORKLOAD ...]", .group = group::run, .verbs = bench,
       .help = "what to measure (see below), model files (.onnx), or a run file (.yaml); default: all workloads"});
   row(o.epochs, {.flag = "--epochs N", .also = {"--num-epochs"}, .group = group::run, .verbs = train,
       .check = whole(1, kMostSamples), .in_rehearsal = false,
       .help = "passes over the training set; default: the workload's"});
+  row(o.epochs, {.flag = "--epochs N", .also = {"--num-epochs"}, .group = group::run, .verbs = finetune,
+      .check = whole(1, kMostSamples), .in_rehearsal = false, .help = "passes over the samples; default: 3"});
   row(o.epochs, {.flag = "--epochs N", .also = {"--num-epochs"}, .group = group::run, .verbs = sweep,
       .check = whole(1, kMostSamples), .excludes = "--steps", .in_rehearsal = false,
       .help = "maximum passes over the training set for each size; default: the workload's, up to 60 000 samples"});
@@ -121,7 +126,7 @@ void describe_workload(Row& row, TrainingOptions& o) {
     row(o.steps, {.flag = "--steps N", .also = {"--max-steps"}, .group = group::run, .verbs = verbs,
         .check = whole(1, kMostSteps), .help = help});
   };
-  steps(train, "stop after N steps, regardless of --epochs");
+  steps(train | finetune, "stop after N steps, regardless of --epochs");
   steps(eval, "stop after N batches");
   steps(bench, "steps to measure after a warm-up; default: 100");
   steps(profile, "steps to record; default: 20");
@@ -142,10 +147,29 @@ void describe_workload(Row& row, TrainingOptions& o) {
               "planning the step without running it; default: the workload's"});
   row(o.batch, {.flag = "--batch N", .also = {"--batch-size"}, .group = group::run, .verbs = eval | profile | estimate,
       .check = whole(1, kMostSamples), .help = "samples per step; default: the workload's"});
+  row(o.batch, {.flag = "--batch N", .also = {"--batch-size"}, .group = group::run, .verbs = finetune,
+      .check = whole(1, kMostSamples), .log = Log::always, .help = "rows of a step; default: 4"});
+  row(o.batch, {.flag = "--batch N", .also = {"--batch-size"}, .group = group::run, .verbs = embed,
+      .check = whole(1, kMostSamples), .help = "texts at once; default: 32"});
   row(o.batch, {.flag = "--batch N", .group = group::run, .verbs = inspect, .check = whole(1, kMostSamples),
       .help = "samples of a forward pass, for the flops and the memory of an ONNX model; default: 1"});
   row(o.form.data, {.flag = "--data PATH", .group = group::data, .verbs = train | eval | sweep,
       .help = "the workload's data, a folder or a file (see below); digits and transit need none"});
+  row(o.form.data, {.flag = "--data FILE.jsonl", .group = group::data, .verbs = finetune, .is_required = true,
+      .help = "conversations, a JSON object a line: {\"messages\": [{\"role\", \"content\"}, ...]}, {\"prompt\", "
+              "\"answer\"}, {\"instruction\", \"input\", \"output\"} or {\"text\"}; the loss counts answers only"});
+  row(o.form.validation, {.flag = "--validation SHARE", .group = group::data, .verbs = finetune,
+      .check = number(0.001, 0.5), .log = Log::if_given,
+      .help = "share of the samples that is for testing; default: 0.05"});
+  row(Written{.read = [&o](const std::string& text) { o.form.packs = text == "on"; },
+              .text = [&o] { return o.form.packs ? "on" : "off"; },
+              .json = [&o] { return nlohmann::ordered_json(o.form.packs); }},
+      {.flag = "--packing WORD", .group = group::data, .verbs = finetune, .choices = {"on", "off"},
+      .help = "on: short samples share a row of --context tokens and do not see each other; off: each has its own"});
+  row(o.form.quantise, {.flag = "--quantise TYPE", .also = {"--quantize"}, .group = group::model,
+      .verbs = kLanguageVerbs | estimate, .choices = {"none", "q8", "q4", "nf4"}, .log = Log::if_given,
+      .help = "keep the frozen linear layers as Q8_0, Q4_K or NF4 blocks, which are made as the model is read; default: "
+              "none, as the files have them"});
   row(o.form.validation, {.flag = "--validation SHARE", .group = group::data, .verbs = train | eval | sweep,
       .check = number(0.001, 0.999), .resume = Resume::must_agree_if_given, .log = Log::if_given,
       .help = "of a model's file: share of each class that is for testing, where the --data folder has no part for "
@@ -165,6 +189,8 @@ void describe_workload(Row& row, TrainingOptions& o) {
   row(o.form.context, {.flag = "--context N", .group = group::model, .verbs = kWorkloadVerbs,
       .check = whole(1, 1 << 20), .resume = Resume::must_agree_if_given,
       .help = "context length of gpt, in tokens; default: that of the size"});
+  row(o.form.context, {.flag = "--context N", .group = group::model, .verbs = finetune, .check = whole(2, 1 << 20),
+      .log = Log::if_given, .help = "tokens of a row; default: 512, or what the model has positions for"});
   row(o.form.tokenizer, {.flag = "--tokenizer DIR", .group = group::model, .verbs = train | eval | sweep | generate,
       .help = "folder with GPT-2's vocab.json and merges.txt, for gpt; default: one token per character"});
   row(o.load, {.flag = "--load FILE", .group = group::model, .verbs = train, .in_rehearsal = false,
@@ -176,6 +202,12 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .resume = Resume::must_agree_if_given, .log = Log::if_given,
       .help = "keep the parameters with these names as they are, such as 'layer[123].*'; several by commas or by "
               "repeating; `samebytes inspect` lists the names of a file"});
+  row(o.save, {.flag = "--save DIR", .group = group::model, .verbs = finetune, .writes = Writes::folder,
+      .in_rehearsal = false,
+      .help = "write the adapters into this folder as PEFT's files, also after Ctrl-C; default: adapters"});
+  row(o.merged, {.flag = "--merge DIR", .group = group::model, .verbs = finetune, .writes = Writes::folder,
+      .in_rehearsal = false,
+      .help = "write the model with the adapters merged into its weights, and its tokenizer, into this folder, too"});
   row(o.load, {.flag = "--load FILE", .group = group::model, .verbs = eval,
       .help = "parameters to test (safetensors); a model's file (.onnx) has its own"});
   row(o.load, {.flag = "--load FILE", .group = group::model, .verbs = generate, .is_required = true,
@@ -189,7 +221,7 @@ void describe_workload(Row& row, TrainingOptions& o) {
 template <class Row>
 void describe_recipe(Row& row, TrainingOptions& o) {
   using enum Verb;
-  constexpr Verbs kLearning = train | sweep;
+  constexpr Verbs kLearning = train | sweep | finetune;
   row(o.optimizer, {.flag = "--optimizer NAME", .group = group::optimizer, .verbs = kLearning,
       .choices = optim::optimizer_names(), .resume = Resume::must_agree, .log = Log::always,
       .help = "optimization algorithm"});
@@ -203,7 +235,8 @@ void describe_recipe(Row& row, TrainingOptions& o) {
       .check = number(0, 0.999999), .resume = Resume::must_agree,
       .help = "momentum of sgd, rmsprop and lars, beta1 of the other optimizers; default: PyTorch's"});
   row(o.clip_norm, {.flag = "--clip-norm X", .also = {"--max-grad-norm"}, .group = group::optimizer,
-      .verbs = kStepVerbs | sweep, .check = at_least_zero(), .resume = Resume::must_agree, .log = Log::always,
+      .verbs = kStepVerbs | sweep | finetune, .check = at_least_zero(), .resume = Resume::must_agree,
+      .log = Log::always,
       .help = "clip the global norm of the gradients to X; 0: no clipping; default: the workload's"});
   row(o.ema, {.flag = "--ema DECAY", .group = group::optimizer, .verbs = kLearning, .check = number(0, 1),
       .resume = Resume::must_agree, .log = Log::if_given,
@@ -245,10 +278,10 @@ template <class Row>
 void describe_step(Row& row, TrainingOptions& o) {
   using enum Verb;
   row(o.step.accumulate, {.flag = "--accumulate N", .also = {"--gradient-accumulation-steps"}, .group = group::training,
-      .verbs = kStepVerbs, .check = whole(1, 1 << 20), .resume = Resume::must_agree, .log = Log::always,
+      .verbs = kStepVerbs | finetune, .check = whole(1, 1 << 20), .resume = Resume::must_agree, .log = Log::always,
       .help = "accumulate the gradients of N batches for each update; an incomplete group at the end of an epoch also "
               "makes one"});
-  row(o.step.micro_batch, {.flag = "--micro-batch N", .group = group::training, .verbs = kStepVerbs,
+  row(o.step.micro_batch, {.flag = "--micro-batch N", .group = group::training, .verbs = kStepVerbs | finetune,
       .check = whole(1, kMostSamples), .resume = Resume::must_agree, .log = Log::if_given,
       .help = "evaluate a batch in pieces of N samples, which needs the memory of one piece only; the update is that "
               "of the whole batch, except that batch norm sees pieces"});
@@ -277,26 +310,26 @@ void describe_step(Row& row, TrainingOptions& o) {
       .resume = Resume::must_agree, .log = Log::always,
       .help = "storage type of the weights; bf16 (with --precision bf16): half the bytes, no f32 copy, updates rounded "
               "stochastically; with --lora-rank, of the frozen weights only"});
-  row(o.moments, {.flag = "--moments DTYPE", .group = group::precision, .verbs = kStepVerbs, .choices = {"f32", "bf16"},
+  row(o.moments, {.flag = "--moments DTYPE", .group = group::precision, .verbs = kStepVerbs | finetune, .choices = {"f32", "bf16"},
       .resume = Resume::must_agree, .log = Log::always,
       .help = "storage type of the moments of sgd, adam, adamw, rmsprop and lion; bf16: half the bytes"});
-  row(o.release_gradients, {.flag = "--release-gradients", .group = group::memory, .verbs = kStepVerbs,
+  row(o.release_gradients, {.flag = "--release-gradients", .group = group::memory, .verbs = kStepVerbs | finetune,
       .log = Log::always,
       .help = "update each parameter as soon as its gradient is known, then free the gradient; excludes clipping by "
               "norm, so gpt also needs --clip-norm 0"});
-  row(o.step.checkpointing, {.flag = "--gradient-checkpointing K", .group = group::memory, .verbs = kStepVerbs,
+  row(o.step.checkpointing, {.flag = "--gradient-checkpointing K", .group = group::memory, .verbs = kStepVerbs | finetune,
       .check = checkpointing_fault, .log = Log::always,
       .help = "block, sqrt or a number: keep only the inputs of each block, of groups of sqrt(number of blocks) "
               "blocks, or of groups of K blocks, and recompute the rest in the backward pass"});
-  row(o.limit.recompute, {.flag = "--recompute SHARE", .group = group::memory, .verbs = kStepVerbs,
+  row(o.limit.recompute, {.flag = "--recompute SHARE", .group = group::memory, .verbs = kStepVerbs | finetune,
       .check = number(0, 10),
       .help = "share of a step's cost that the planner may spend on recomputing pointwise values instead of keeping "
               "them; 0: only if it costs nothing; the results are the same bytes"});
-  row(o.limit.memory, {.flag = "--memory-limit BYTES", .group = group::memory, .verbs = train | bench,
+  row(o.limit.memory, {.flag = "--memory-limit BYTES", .group = group::memory, .verbs = train | bench | finetune,
       .help = "memory that the run may use, such as 1.5GB (10^9) or 800MiB (2^20); if the step does not fit, the "
               "planner adds recomputation, micro-batches, gradient release, 16-bit moments and 16-bit precision, in "
               "this order"});
-  row(o.limit.allowed, {.flag = "--allow LIST", .group = group::memory, .verbs = train | bench,
+  row(o.limit.allowed, {.flag = "--allow LIST", .group = group::memory, .verbs = train | bench | finetune,
       .choices = {"moments", "precision", "pieces"},
       .help = "allow techniques that change results: moments and precision for --memory-limit; pieces: cut batches "
               "under memory pressure even if batch norm then sees pieces"});
@@ -315,6 +348,17 @@ void describe_adapters(Row& row, TrainingOptions& o) {
       .resume = Resume::must_agree, .log = Log::if_given,
       .help = "train only low-rank adapters of this rank beside the linear layers (LoRA); --load reads the network, "
               "--save writes it with the adapters merged into its weights"});
+  row(o.lora.rank, {.flag = "--lora R", .group = group::adapters,
+      .verbs = finetune | estimate, .check = whole(1, 1 << 20), .log = Log::if_given,
+      .help = "rank of the adapters beside the linear layers of a language model (LoRA); finetune's default: 16"});
+  row(o.lora.alpha, {.flag = "--lora-alpha X", .group = group::adapters, .verbs = finetune, .check = above_zero(),
+      .log = Log::if_given, .help = "scale the output of the adapters by alpha / rank; default: twice the rank"});
+  row(o.lora.dropout, {.flag = "--lora-dropout P", .group = group::adapters, .verbs = finetune,
+      .check = number(0, 0.999999), .log = Log::if_given, .help = "dropout on the input of the adapters; default: 0"});
+  row(o.lora.targets, {.flag = "--lora-targets LIST", .group = group::adapters, .verbs = finetune | estimate,
+      .help = "comma-separated names of layers, such as q_proj,v_proj, or all-linear; default: PEFT's for the family"});
+  row(o.lora.load, {.flag = "--adapter DIR", .group = group::adapters, .verbs = chat | embed,
+      .help = "adapters to add, a folder from `finetune --save` or from PEFT"});
   row(o.lora.alpha, {.flag = "--lora-alpha X", .group = group::adapters, .verbs = kTraining, .check = above_zero(),
       .needs = "--lora-rank", .resume = Resume::must_agree,
       .help = "scale the output of the adapters by alpha / rank; default: 8"});

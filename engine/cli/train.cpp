@@ -20,6 +20,7 @@
 #include "cli/verbs.h"
 #include "cli/workloads.h"
 #include "samebytes/samebytes.h"
+#include "workloads/language_model.h"
 #include "workloads/onnx_file.h"
 
 namespace samebytes::cli {
@@ -261,6 +262,10 @@ void Trainer::save_network() {
   metadata.emplace_back("precision", options_.precision);
   std::optional<optim::EmaScope> averages;
   if (optim::Ema* ema = session_->ema(); ema != nullptr && ema->update_count() > 0) averages.emplace(*ema);
+  if (workload_.save_adapters) {
+    workload_.save_adapters(*net_, options_.save);
+    return;
+  }
   save_adapters(options_, *net_, metadata);
   if (options_.save.empty()) return;
   merge_adapters(*net_);
@@ -329,12 +334,19 @@ Rehearsal rehearse_train(const Options& options, const Workload& workload) {
   return trainer.rehearsed();
 }
 
-int run_train(const Options& all) {
+int run_train(const Options& options) {
+  if (const std::string& name = options.workloads.front(); workloads::is_language_folder(name))
+    throw UsageError(
+        fmt::format("{} is a language model's folder; `samebytes finetune {}` trains adapters for it", name, name));
+  return train_workload(options, [&] { return make_workload(options.workloads.front(), options.form); });
+}
+
+int train_workload(const Options& all, const std::function<Workload()>& make) {
   Ranks ranks(all);
   const Options asked = ranks.own(all);
   Progress progress(stream_for_people(asked), asked.quiet);
   progress.wait_for(reading_text(asked));
-  const Workload workload = with_data_kept(make_workload(asked.workloads.front(), asked.form));
+  const Workload workload = with_data_kept(make());
   if (asked.limit.memory || asked.limit.automatic_batch) progress.wait_for("planning the step in memory");
   const Fitted fitted = fit_train(asked, workload);
   const Options& options = fitted.options;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -40,6 +41,10 @@ train::AdaptiveBatching adaptive_batching(const Options& options, const Recipe& 
                                           std::int64_t training_samples);
 // "update 40: batch 64, noise scale 410, rate times 1.41 after 20 updates"
 std::string to_text(const train::BatchReport& report);
+
+// What train does with a workload: fits it into memory, trains, tests, saves, and says what it came to; returns the
+// status. In train.cpp.
+int train_workload(const Options& options, const std::function<Workload()>& make);
 
 struct StartFacts {
   const Options& options;

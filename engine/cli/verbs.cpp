@@ -32,6 +32,22 @@ const std::vector<VerbRow>& verb_table() {
        "Example:\n"
        "  samebytes train gpt --data data/text/tinyshakespeare.txt --save gpt.safetensors\n"
        "  samebytes generate --load gpt.safetensors --prompt ROMEO: --tokens 300"},
+      {Verb::finetune, "finetune", "train adapters beside a language model on conversations (LoRA, QLoRA)",
+       run_finetune, false,
+       "Examples:\n"
+       "  samebytes finetune SmolLM2-135M-Instruct --data chat.jsonl\n"
+       "  samebytes finetune Qwen2.5-0.5B --data chat.jsonl --lora 16 --quantise q4 --memory-limit 2GB --merge tuned\n"
+       "\nExit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted (Ctrl-C stops after the current step)."},
+      {Verb::chat, "chat", "talk with a language model: a line each, its answer as it is written", run_chat, false,
+       "/clear forgets the conversation, /quit, Ctrl-D and Ctrl-C end it.\n"
+       "\nExamples:\n"
+       "  samebytes chat SmolLM2-135M-Instruct\n"
+       "  samebytes chat Qwen2.5-0.5B --adapter adapters --temperature 0\n"
+       "  echo 'How high is the Matterhorn?' | samebytes chat SmolLM2-135M-Instruct --json"},
+      {Verb::embed, "embed", "write vectors of sentences, a text a line", run_embed, false,
+       "Examples:\n"
+       "  samebytes embed all-MiniLM-L6-v2 --input texts.txt --output vectors.npy\n"
+       "  echo 'a text' | samebytes embed all-MiniLM-L6-v2"},
       {Verb::tune, "tune", "search for faster tiles and splits on a device and store them", run_tune, false,
        "The store is one JSON file for each device, driver and kernel personality, in $SAMEBYTES_TUNING, else in\n"
        "$XDG_CACHE_HOME/samebytes, else in ~/.cache/samebytes. You may edit its values. SAMEBYTES_TUNING=off\n"

@@ -41,5 +41,8 @@ int run_convert(const Options& options);
 int run_data(const Options& options);
 int run_completion(const Options& options);
 int run_man(const Options& options);
+int run_finetune(const Options& options);
+int run_chat(const Options& options);
+int run_embed(const Options& options);
 
 }  // namespace samebytes::cli

@@ -11,6 +11,8 @@
 #include "cli/usage_error.h"
 #include "samebytes/data/fetch.h"
 #include "samebytes/error.h"
+#include "samebytes/models/lora.h"
+#include "workloads/language_model.h"
 #include "workloads/onnx_file.h"
 
 namespace samebytes::cli {
@@ -26,7 +28,8 @@ void check_taken(const std::string& name, const std::vector<std::string>& takes,
                                                 {"--mean", !options.mean.empty()},
                                                 {"--std", !options.deviation.empty()},
                                                 {"--validation", options.validation.has_value()},
-                                                {"--dim", !options.dims.empty()}};
+                                                {"--dim", !options.dims.empty()},
+                                                {"--quantise", options.quantise.has_value()}};
   for (const auto& [option, is_given] : given)
     if (is_given && std::find(takes.begin(), takes.end(), option) == takes.end())
       throw UsageError(fmt::format("{} has no {}", name, option));
@@ -64,6 +67,10 @@ Workload make_workload(const std::string& name, const WorkloadOptions& options) 
   if (workloads::is_model_file(name)) {
     check_taken(name, {"--name", "--mean", "--std", "--validation", "--dim"}, options);
     return with_frozen(workloads::onnx_workload(name, options), options.freeze);
+  }
+  if (workloads::is_language_folder(name)) {
+    check_taken(name, {"--context", "--validation", "--quantise"}, options);
+    return workloads::language_workload(name, options);
   }
   std::vector<std::string> names;
   for (const WorkloadEntry& entry : workloads::all()) {
@@ -123,7 +130,8 @@ std::string add_adapters(const Options& options, nn::Module& net) {
   }
   std::string text;
   try {
-    text = nn::apply_lora(net, wanted).to_text();
+    auto* const model = dynamic_cast<models::Pretrained*>(&net);
+    text = (model != nullptr ? models::apply_lora(*model, wanted) : nn::apply_lora(net, wanted)).to_text();
   } catch (const ArgumentError& error) {
     throw UsageError(std::string(lora.rank ? "--lora-targets: " : "--lora: ") + error.what());
   }

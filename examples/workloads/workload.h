@@ -39,6 +39,9 @@ struct WorkloadOptions {
   std::optional<double> validation;     // share of the data, where nothing is set apart for testing
   std::vector<std::string> dims;        // SYMBOL=N: sizes that the file leaves open
   bool keeps_head = false;              // a model for another number of classes is refused
+  // Of a language model's folder (language_model.h).
+  std::optional<std::string> quantise;  // none, q8, q4, nf4
+  bool packs = true;                    // short samples share a row
 };
 
 // What a simpler method reaches.
@@ -115,6 +118,8 @@ struct Workload {
   io::Metadata metadata = {{"format", "pt"}};  // of the file that --save writes
   // Writes the model as an ONNX file, where it can be one.
   std::function<void(nn::Module& net, const std::string& path)> save_model = {};
+  // Writes the adapters alone into a folder, in place of the network.
+  std::function<void(nn::Module& net, const std::string& folder)> save_adapters = {};
   std::vector<std::string> notes = {};  // what people are told before training
 
   Array loss_of(nn::Module& net, const data::Batch& batch) const {

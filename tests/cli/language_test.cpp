@@ -1,0 +1,138 @@
+// samebytes finetune, chat and embed on small folders with words as tokens.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "cli/command.h"
+#include "models/folders.h"
+#include "samebytes/io/tensor_npy.h"
+#include "samebytes/models/lora.h"
+#include "samebytes/models/sentence_encoder.h"
+#include "support/files.h"
+
+namespace samebytes::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A token for each word; the model's 29 ids are enough for these.
+Json word_tokenizer() {
+  Json vocabulary = {{"<unk>", 0}};
+  for (const char* word : {"<s>", "</s>", "<user>", "<bot>", "red", "green", "blue", "sky", "grass", "blood", "what",
+                           "colour", "has", "the", "?", "it", "is"})
+    vocabulary[word] = vocabulary.size();
+  Json added = Json::array();
+  for (const char* word : {"<s>", "</s>", "<user>", "<bot>"})
+    added.push_back({{"id", vocabulary[word]},
+                     {"content", word},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  return {{"version", "1.0"},
+          {"added_tokens", added},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
+          {"post_processor", nullptr},
+          {"decoder", nullptr},
+          {"model", {{"type", "WordLevel"}, {"vocab", vocabulary}, {"unk_token", "<unk>"}}}};
+}
+
+constexpr const char* kTemplate =
+    "{{ bos_token }}{% for m in messages %}{{ '<user> ' if m.role == 'user' else '<bot> ' }}{{ m.content }}"
+    "{{ ' ' if m.role == 'user' else eos_token }}{% endfor %}{% if add_generation_prompt %}<bot> {% endif %}";
+
+class LanguageCommandTest : public ::testing::Test {
+ protected:
+  LanguageCommandTest() {
+    Json config = decoder_config("llama", "LlamaForCausalLM");
+    config.update({{"hidden_size", 64}, {"intermediate_size", 64}, {"eos_token_id", 2}, {"initializer_range", 0.1}});
+    write(model_, config);
+    put(model_ + "/tokenizer_config.json",
+        Json{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"chat_template", kTemplate}}.dump());
+    std::string lines;
+    for (const auto& [thing, colour] : {std::pair{"sky", "blue"}, {"grass", "green"}, {"blood", "red"}})
+      for (int i = 0; i < 2; ++i)
+        lines += Json{{"prompt", std::string("what colour has the ") + thing + " ?"}, {"answer", colour}}.dump() + "\n";
+    put(chats_, lines);
+  }
+  static void write(const std::string& folder, const Json& config) {
+    Engine engine;
+    const EngineScope scope(engine);
+    write_folder(folder, config);
+    put(folder + "/tokenizer.json", word_tokenizer().dump());
+  }
+  static CommandResult run(std::vector<std::string> words, const std::string& input = "", int status = 0) {
+    CommandRun how;
+    how.arguments = std::move(words);
+    how.input = input;
+    CommandResult result = run_command(how);
+    EXPECT_EQ(result.status, status) << result.out << result.err;
+    return result;
+  }
+
+  const TemporaryFolder folder_;
+  const std::string model_ = folder_ / "tiny", chats_ = folder_ / "chat.jsonl", adapters_ = folder_ / "adapters",
+                    merged_ = folder_ / "merged";
+};
+
+TEST_F(LanguageCommandTest, adapters_learn_answers_which_chat_then_gives) {
+  const auto trained =
+      run({"finetune",     model_, "--data", chats_,    "--lora",  "8",     "--lora-targets", "all-linear",
+           "--quantise",   "q8",   "--rate", "2e-2",    "--steps", "60",    "--context",      "32",
+           "--validation", "0.17", "--save", adapters_, "--merge", merged_, "--memory-limit", "200MB",
+           "--json"});
+  EXPECT_LT(trained.json()["test_loss"], 0.1);
+  EXPECT_THAT(trained.err, HasSubstr("5 samples in 3 rows of 32 tokens; 10 of 55 tokens count"));
+  EXPECT_THAT(trained.err, HasSubstr("memory: "));
+  EXPECT_THAT(trained.err, HasSubstr("lora: "));
+  EXPECT_TRUE(std::filesystem::exists(adapters_ + "/adapter_config.json"));
+  EXPECT_TRUE(std::filesystem::exists(merged_ + "/tokenizer.json"));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"chat", model_, "--adapter", adapters_, "--quantise", "q8"}, {"chat", merged_}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--temperature", "0", "--tokens", "5"});
+    EXPECT_EQ(run(all, "what colour has the sky ?\n/clear\nwhat colour has the blood ?\n").out, "blue\nred\n");
+  }
+  const auto answer = run({"chat", merged_, "--temperature", "0", "--json", "--stop", "gre"},
+                          "what colour has the grass ?\n/quit\nnever read\n");
+  EXPECT_EQ(answer.json()["answer"], "");
+  EXPECT_EQ(answer.json()["prompt_tokens"], 9);
+}
+
+TEST_F(LanguageCommandTest, what_cannot_be_said_is_an_error_that_says_so) {
+  EXPECT_THAT(run({"finetune", folder_.string(), "--data", chats_}, "", 2).err, HasSubstr("has no config.json"));
+  EXPECT_THAT(run({"train", model_, "--data", chats_}, "", 2).err, HasSubstr("`samebytes finetune "));
+  EXPECT_THAT(run({"finetune", model_, "--data", chats_, "--context", "65"}, "", 2).err,
+              HasSubstr("--context 65 is more than "));
+  put(chats_, "{\"prompt\": \"what\", \"answer\": \"is\"}\n{\"question\": 1}\n");
+  EXPECT_THAT(run({"finetune", model_, "--data", chats_}, "", 1).err,
+              HasSubstr("expected an object with messages, with prompt and answer"));
+  std::filesystem::remove(model_ + "/tokenizer_config.json");
+  EXPECT_THAT(run({"chat", model_, "--tokens", "2"}, "the sky\n").err, HasSubstr("has no chat template"));
+}
+
+TEST_F(LanguageCommandTest, embed_writes_the_vectors_of_the_library) {
+  const std::string encoder = folder_ / "encoder";
+  write(encoder, encoder_config("bert", "BertModel"));
+  const std::string out = folder_ / "vectors.npy";
+  run({"embed", encoder, "--output", out, "--batch", "2"}, "the sky\nwhat colour has the grass ?\nit is\n");
+  Engine engine;
+  const EngineScope scope(engine);
+  models::SentenceEncoder library = models::SentenceEncoder::load(encoder);
+  const std::vector<std::string> texts{"the sky", "what colour has the grass ?", "it is"};
+  const HostArray vectors = library.encode(texts);
+  const Array read = std::get<Array>(io::value_of(io::read_tensor_npy(out)));
+  EXPECT_EQ(read.shape(), (Shape{3, 16}));
+  EXPECT_LT(difference(read, array(vectors.as<float>(), vectors.shape)), 1e-6);
+  // A text by itself, without padding.
+  const Array alone = models::sentence_vectors(library.model(), {.x = ids_of({16, 17})});
+  EXPECT_LT(difference(alone, array(vectors.as<float>().subspan(32), {1, 16})), 1e-5);
+  const std::string lines = run({"embed", encoder, "--pooling", "first"}, "the sky\n").out;
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), ' '), 15);
+}
+
+}  // namespace
+}  // namespace samebytes::testing
