@@ -179,7 +179,8 @@ TEST(Kernels, belong_to_the_same_programs_in_both_personalities) {
   EXPECT_EQ(files, detail::kernel_files(Personality::gpu));
   std::set<std::string> programs;
   for (const auto& [stem, program] : files) programs.insert(program);
-  EXPECT_EQ(programs, (std::set<std::string>{"convolution", "core", "others", "transformer"})) << "docs/design.md";
+  EXPECT_EQ(programs, (std::set<std::string>{"convolution", "core", "others", "quantised", "transformer"}))
+      << "docs/design.md";
 }
 
 TEST(Kernels, planted_differences_are_found) {
