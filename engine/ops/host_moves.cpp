@@ -56,6 +56,10 @@ void pad(const HostPad& s, const T* src, const T* fill, T* dst, std::int64_t fir
     const T* const from_row =
         src + ((above / s.high_d * s.high_n + high) * s.between + row % s.between) * s.n * s.inner;
     const auto outside = [&](std::int64_t begin, std::int64_t end) {
+      if (begin < end && s.mode == PAD_CIRCULAR) {  // one stretch of the row
+        dst = std::copy_n(from_row + shown(begin, s.n, s.mode) * s.inner, (end - begin) * s.inner, dst);
+        return;
+      }
       for (std::int64_t i = begin; i < end; ++i, dst += s.inner) {
         const std::int64_t from = shown(i, s.n, s.mode);
         if (from < 0)
