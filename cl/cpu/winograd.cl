@@ -16,10 +16,10 @@
 // is too unlike what one of its windows holds (winograd_holds) is computed by the definition instead, in the same
 // group.
 //
+// Over 400 lines because a tile's two ways share its source, its windows and its stores.
+//
 // Channels and columns are taken in vectors. Where they are not whole vectors, the last one ends with the last channel: of
 // columns it writes some a second time, with the same values; of channels it reads some again, whose weights are 0 there.
-//
-// Over 400 lines because a tile's two ways share its source, its windows and its stores.
 // Program: convolution
 #include "shared/conv.h"
 

@@ -22,6 +22,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// `rounds` of five launches that depend on each other: a small product, a sum, scalars, a maximum, scalars.
+Array small_chain(Array h, const Array& w, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    h = matmul(h, w);
+    h = h * 0.25 + sum(h, {1}, true) * 0.125;
+    h = h / (max(h, {}) + 1.0);
+  }
+  return h;
+}
+
 class CoExecutionOrderTest : public CoExecutionTest {};
 SAMEBYTES_ON_EVERY_DEVICE(CoExecutionOrderTest);
 
