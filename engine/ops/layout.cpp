@@ -106,9 +106,12 @@ Array tile(const Input& a, std::span<const std::int64_t> repeats) {
   Shape shape;  // of a, with ones in front
   for (int i = 0; i < rank; ++i)
     shape.push_back(i < rank - a.shape().rank() ? 1 : a.shape()[i - rank + a.shape().rank()]);
-  for (const std::int64_t n : repeats)
+  std::int64_t values = a.size();
+  for (const std::int64_t n : repeats) {
     if (n < 0)
       throw ArgumentError("tile: repeats must be 0 or more, got " + std::to_string(n) + ", src is " + describe(a));
+    values = detail::checked_product("tile", a, values, n);
+  }
   Array result = reshape(a, shape);
   // Three axes at once, the innermost first, of what is [.., n, ..] -> [.., repeats, n, ..]; the others join the one
   // before them.

@@ -135,7 +135,7 @@ TEST(Usage, a_mistake_is_named_with_what_was_meant) {
       {{"--verison"}, "there is no option --verison, did you mean --version?"},
       {{"train", "digits", "--epoch", "3"}, "train has no option --epoch, did you mean --epochs?"},
       {{"train", "digits", "-lr", "0.1"}, "train has no option -lr, did you mean --lr?"},
-      {{"bench", "digits", "--epochs=3"}, "bench has no option --epochs (train, sweep have it)"},
+      {{"bench", "digits", "--epochs=3"}, "bench has no option --epochs (train, finetune, sweep have it)"},
       {{"train", "digits", "--rate"}, "--rate lacks its value: --rate R"},
       {{"train", "digits", "--lr", "abc"}, "--rate: expected a number above 0, got abc"},
       {{"train", "digits", "--workers", "x"}, "--workers: expected a whole number from 0 to 1024, got x"},
