@@ -42,6 +42,15 @@ Array numbers(std::initializer_list<std::int32_t> values, const Shape& shape) {
   return array(std::vector<std::int32_t>(values), shape);
 }
 
+// A matrix [rows, columns] of random values in blocks of Q8_0.
+Array quantised_rows(std::int64_t rows, std::int64_t columns) {
+  const auto values = random_values(rows * columns, 5);
+  const auto blocks = quantise(std::vector<float>(values.begin(), values.end()), columns, QuantisedType::q8_0);
+  std::vector<std::uint8_t> bytes(blocks.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::to_integer<std::uint8_t>(blocks[i]);
+  return array(bytes, {rows, static_cast<std::int64_t>(bytes.size()) / rows});
+}
+
 ArrayFunction one(Array (*op)(const Input&)) {
   return [op](In x) { return op(x[0]); };
 }
@@ -287,6 +296,9 @@ std::vector<Case> reduction_cases() {
       {"matmul", two(matmul), {of({3, 4}), of({4, 2}, 2)}},
       {"matmul", two(matmul), {of({2, 2, 3}), of({2, 3, 2}, 2)}},
       {"linear", [](In x) { return linear(x[0], x[1], x[2]); }, {of({3, 4}), of({2, 4}, 2), of({2}, 3)}},
+      {"quantised_linear",
+       [](In x) { return quantised_linear(x[0], quantised_rows(3, 32), QuantisedType::q8_0, x[1]); },
+       {of({2, 32}), of({3}, 2)}},
       {"softmax", one(softmax), {of({2, 4})}},
       {"log_softmax", one(log_softmax), {of({2, 4})}},
       {"layer_norm", [](In x) { return layer_norm(x[0], x[1], x[2]); }, {of({3, 5}), of({5}, 2), of({5}, 3)}},
@@ -450,11 +462,11 @@ std::vector<Refusal> refusals() {
 
 // Without a floating result, or without a derivative at all: comparisons, places, random draws, updates.
 const std::set<std::string> kNoDerivative = {
-    "equal",       "not_equal",   "less",         "less_equal",   "greater",         "greater_equal", "operator<",
-    "operator>",   "operator!",   "operator&",    "operator|",    "operator^",       "logical_and",   "logical_or",
-    "logical_xor", "logical_not", "isnan",        "isinf",        "isfinite",        "bincount",      "histogram",
-    "argmin",      "all",         "any",          "argmax",       "argsort",         "all_finite",    "one_hot",
-    "categorical", "multinomial", "update_parts", "update_slice", "round_stochastic"};
+    "equal",       "not_equal",   "less",         "less_equal",   "greater",          "greater_equal", "operator<",
+    "operator>",   "operator!",   "operator&",    "operator|",    "operator^",        "logical_and",   "logical_or",
+    "logical_xor", "logical_not", "isnan",        "isinf",        "isfinite",         "bincount",      "histogram",
+    "argmin",      "all",         "any",          "argmax",       "argsort",          "all_finite",    "one_hot",
+    "categorical", "multinomial", "update_parts", "update_slice", "round_stochastic", "dequantise"};
 
 // The gradients of sum(w * (y + y^2)), one behind the other: y^2 makes each gradient op depend on the inputs through
 // its upstream gradient, too.
