@@ -194,7 +194,8 @@ Value mapped(const Value& value, const Arguments& a) {
   for (const Value& one : items_of(value)) {
     if (!attribute.is_null()) {
       Value found = deep_attribute(one, attribute);
-      list.push_back(found.is_discarded() ? fallback : std::move(found));
+      if (found.is_discarded()) found = fallback;
+      list.push_back(std::move(found));
     } else {
       if (a.values.empty()) expected("a filter's name or attribute= for map");
       const std::string& name = text_of(a.values[0], "map");
