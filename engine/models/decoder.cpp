@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kHeads[] = {"Model", "CausalLM", "SequenceClassification", "TokenClassification"};
 
 std::string checked_head(const Config& config) {
-  const std::string head = head_of(config);
+  std::string head = head_of(config);
   for (const char* known : kHeads)
     if (head == known) return head;
   config.fail("architectures",
@@ -44,7 +44,7 @@ DecoderOptions decoder_of(const Config& config, double theta) {
                                    .bias = config.flag("mlp_bias", false),
                                    .gate = "gate_proj"};
   const DecoderLayerOptions layer{.attention = attention, .network = network, .eps = o.eps};
-  o.layer = [layer](std::int64_t) { return layer; };
+  o.layer = [layer](std::int64_t) -> DecoderLayerOptions { return DecoderLayerOptions(layer); };
   return o;
 }
 

@@ -13,12 +13,14 @@ namespace {
 // Calls make(T()) with the unsigned type of so many bytes, which adds the form.
 template <class Make>
 void with_word(std::size_t bytes, const Make& make) {
-  switch (bytes) {
-    case 1: return make(std::uint8_t());
-    case 2: return make(std::uint16_t());
-    case 4: return make(std::uint32_t());
-    default: return make(std::uint64_t());
-  }
+  if (bytes == sizeof(std::uint8_t))
+    make(std::uint8_t());
+  else if (bytes == sizeof(std::uint16_t))
+    make(std::uint16_t());
+  else if (bytes == sizeof(std::uint32_t))
+    make(std::uint32_t());
+  else
+    make(std::uint64_t());
 }
 
 template <class T>

@@ -243,6 +243,7 @@ void check_pooling(const char* op, const Array& src, const PoolWindows& w) {
 PoolResult max_pool_nd(const char* op, const Array& src, const PoolWindows& windows) {
   check_pooling(op, src, windows);
   std::vector<AxisWindows> lists;
+  lists.reserve(static_cast<std::size_t>(windows.axes));
   for (int i = 0; i < windows.axes; ++i) lists.push_back(axis_windows(windows, i, src.shape()[i + 1]));
   return max_pool_by(op, src, lists, windows);
 }
@@ -250,6 +251,7 @@ PoolResult max_pool_nd(const char* op, const Array& src, const PoolWindows& wind
 Array avg_pool_nd(const char* op, const Array& src, const PoolWindows& w) {
   check_pooling(op, src, w);
   std::vector<AxisWindows> lists;
+  lists.reserve(static_cast<std::size_t>(w.axes));
   for (int i = 0; i < w.axes; ++i) lists.push_back(axis_windows(w, i, src.shape()[i + 1]));
   return weighted_windows(src, lists, [&](std::size_t a, std::int64_t o) {
     if (w.divisor > 0) return a == 0 ? 1.0 / w.divisor : 1.0;

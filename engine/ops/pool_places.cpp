@@ -37,7 +37,7 @@ PoolWindows lp_windows(const char* op, const Options& options, double p) {
 Array lp_pool(const char* op, const Array& src, double p, const PoolWindows& windows) {
   check_pooling(op, src, windows);
   const Array power = p == 1 ? abs(src) : p == 2 ? square(src) : pow(abs(src), p);
-  const Array sums = avg_pool_nd(op, power, windows);
+  Array sums = avg_pool_nd(op, power, windows);
   if (p == 1) return sums;
   const Array is_zero = equal(sums, 0), safe = masked_fill(sums, is_zero, 1.0);
   return masked_fill(p == 2 ? sqrt(safe) : pow(safe, 1 / p), is_zero, 0.0);

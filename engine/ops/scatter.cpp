@@ -191,7 +191,7 @@ Array scatter_reduce(const Input& a, int axis, const Input& index, const Input& 
     };
     const Array start = o.include_self ? base : put(base, is_sum ? 0.0 : detail::neutral(o.reduce));
     if (is_sum) {
-      const Array sums = scatter_add(start, parts.axis, parts.index, values);
+      Array sums = scatter_add(start, parts.axis, parts.index, values);
       if (o.reduce == ScatterReduce::sum) return sums;
       const Array self = ones(base.shape(), base.dtype());
       const Array count = scatter_add(o.include_self ? self : put(self, 0.0), parts.axis, parts.index,

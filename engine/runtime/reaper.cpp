@@ -46,9 +46,11 @@ void Reaper::drain() {
 }
 
 void Reaper::finish(Item item) {
-  if (item.ticket) item.ticket->wait_quietly();
+  const TicketPtr ticket = std::move(item.ticket);
+  const std::function<void()> job = std::move(item.job);
+  if (ticket) ticket->wait_quietly();
   try {
-    item.job();
+    job();
   } catch (...) {
     // Nobody can receive what a user's deleter throws.
   }

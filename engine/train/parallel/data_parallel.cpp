@@ -81,8 +81,8 @@ std::string DataParallel::to_text(std::int64_t samples) const { return transport
 std::int64_t DataParallel::largest_batch() const { return transport_->largest_batch(); }
 const std::vector<std::int64_t>& DataParallel::samples() const { return transport_->samples(); }
 const std::vector<DeviceEvent>& DataParallel::events() const { return transport_->events(); }
-void DataParallel::set_listener(std::function<void(const DeviceEvent&)> listener) {
-  transport_->set_listener(std::move(listener));
+void DataParallel::set_listener(const std::function<void(const DeviceEvent&)>& listener) {
+  transport_->set_listener(listener);
 }
 std::string DataParallel::state() const { return transport_->state(); }
 void DataParallel::load_state(const std::string& text) { transport_->load_state(text); }

@@ -118,7 +118,7 @@ void Devices::build_synced(std::vector<Piece>& pieces, std::int64_t samples, con
       const DeviceScope on(pieces[place].device);
       const BatchNormScope norms([&](const BatchNormCall& call) {
         return sync_batch_norm(call, [&](Moments<Array> own) {
-          const Moments<Array> all = joint(meeting.meet(place, std::move(own)));
+          Moments<Array> all = joint(meeting.meet(place, std::move(own)));
           if (place == 0 && is_grad_enabled()) {
             const double momentum = call.options.momentum;
             roots.push_back(

@@ -35,7 +35,7 @@ class Devices final : public Transport {
   std::int64_t largest_batch() const override { return largest_batch_; }
   const std::vector<std::int64_t>& samples() const override { return samples_; }
   const std::vector<DeviceEvent>& events() const override { return events_; }
-  void set_listener(std::function<void(const DeviceEvent&)> listener) override { listener_ = std::move(listener); }
+  void set_listener(const std::function<void(const DeviceEvent&)>& listener) override { listener_ = listener; }
   std::string state() const override;
   void load_state(const std::string& text) override;
 

@@ -54,7 +54,7 @@ class Transport {
   virtual std::int64_t largest_batch() const { return 0; }
   virtual const std::vector<std::int64_t>& samples() const { return no_samples_; }
   virtual const std::vector<DeviceEvent>& events() const { return no_events_; }
-  virtual void set_listener(std::function<void(const DeviceEvent&)> /*listener*/) {}
+  virtual void set_listener(const std::function<void(const DeviceEvent&)>& /*listener*/) {}
   virtual std::string state() const { return {}; }
   virtual void load_state(const std::string& /*text*/) {}
 

@@ -178,7 +178,7 @@ class DataParallel {
   std::int64_t largest_batch() const;                // that was cut
   const std::vector<std::int64_t>& samples() const;  // that each device has trained on
   const std::vector<DeviceEvent>& events() const;
-  void set_listener(std::function<void(const DeviceEvent&)> listener);
+  void set_listener(const std::function<void(const DeviceEvent&)>& listener);
   // The devices and their shares as one line of text (JSON). load_state() throws ArgumentError for a text that is none,
   // and for other devices than the engine's, saying which; a run with other devices finds its shares anew.
   std::string state() const;
