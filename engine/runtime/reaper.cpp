@@ -28,20 +28,7 @@ void Reaper::add(TicketPtr ticket, std::function<void()> job) {
 }
 
 void Reaper::drain() {
-  for (;;) {
-    Item item;
-    {
-      MutexLock lock(mutex_);
-      while (is_running_ || (is_started_ && !items_.empty())) changed_.wait(mutex_);
-      if (items_.empty()) return;
-      item = std::move(items_.front());
-      items_.pop_front();
-      is_running_ = true;
-    }
-    finish(std::move(item));
-    MutexLock lock(mutex_);
-    is_running_ = false;
-    changed_.notify_all();
+  while (finish_next(Wait::for_nobody)) {
   }
 }
 
@@ -57,21 +44,27 @@ void Reaper::finish(Item item) {
 }
 
 void Reaper::run() {
-  for (;;) {
-    Item item;
-    {
-      MutexLock lock(mutex_);
-      while (is_running_ || (items_.empty() && !is_stopping_)) changed_.wait(mutex_);
-      if (items_.empty()) return;
-      item = std::move(items_.front());
-      items_.pop_front();
-      is_running_ = true;
-    }
-    finish(std::move(item));
-    MutexLock lock(mutex_);
-    is_running_ = false;
-    changed_.notify_all();
+  while (finish_next(Wait::for_more)) {
   }
+}
+
+bool Reaper::finish_next(Wait wait) {
+  Item item;
+  {
+    MutexLock lock(mutex_);
+    // Who drains leaves the items to the thread, if there is one.
+    while (is_running_ || (wait == Wait::for_more ? items_.empty() && !is_stopping_ : is_started_ && !items_.empty()))
+      changed_.wait(mutex_);
+    if (items_.empty()) return false;
+    item = std::move(items_.front());
+    items_.pop_front();
+    is_running_ = true;
+  }
+  finish(std::move(item));
+  MutexLock lock(mutex_);
+  is_running_ = false;
+  changed_.notify_all();
+  return true;
 }
 
 }  // namespace samebytes::detail

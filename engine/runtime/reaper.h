@@ -2,6 +2,7 @@
 // still read, the deleters of adopted memory. Callers never wait, except in drain().
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -26,7 +27,10 @@ class Reaper {
     TicketPtr ticket;
     std::function<void()> job;
   };
+  enum class Wait : std::uint8_t { for_nobody, for_more };
   void run();
+  // Takes the next item and finishes it; false where there is none and, waiting for more, none will come.
+  bool finish_next(Wait wait);
   static void finish(Item item);
 
   Mutex mutex_;
