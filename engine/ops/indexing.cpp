@@ -27,14 +27,13 @@ constexpr PerPersonality<bool> kCountsSums{true, false};
 // Whether one work-item adds to a line of its own faster than sorted indices are summed up.
 constexpr PerPersonality<bool> kAddsToLines{true, false};
 
-// A dense array seen from one axis.
 // All bits set is NaN in every floating type; true is 1.
 int missing_bits(Dtype dtype) { return dtype == bool_ ? 1 : -1; }
 
 std::string sized(const char* entry, Dtype dtype) { return entry + std::to_string(bytes_of(dtype) * 8); }
 
 // How an index stands for a place along an axis.
-struct Places {
+struct IndexedAxis {
   int axis = 0;
   bool count_from_end = true;  // negative ones
   int left_out = kNoIndex;     // gets no sums
@@ -47,13 +46,14 @@ struct Places {
   int from_end(std::int64_t depth) const { return count_from_end ? static_cast<int>(depth) : 0; }
 };
 
-Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape, const Places& places);
+Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape,
+                  const IndexedAxis& places);
 
 // Inputs: index [J], src [O, J, I] and perhaps base [O, D, I] -> base (or zeros) plus the sums of the places of each
 // index.
 class IndexedSum final : public Op {
  public:
-  explicit IndexedSum(const Places& places)
+  explicit IndexedSum(const IndexedAxis& places)
       : Op({.may_overwrite = {.result = 0, .input = 2}}),  // the base, which is as large as a vocabulary's weight
         places_(places) {}
   std::string_view name() const override { return "indexed_sum"; }
@@ -107,11 +107,12 @@ class IndexedSum final : public Op {
   }
 
  private:
-  Places places_;
+  IndexedAxis places_;
 };
 
 // base (zeros where it is an empty handle) of `shape` plus the sums of src over the places of each index; f32 or f64.
-Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape, const Places& places) {
+Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape,
+                  const IndexedAxis& places) {
   if (index.size() == 0 || src.size() == 0) return base.defined() ? base : zeros(shape, src.dtype());
   std::vector<Array> inputs{index, src};
   if (base.defined()) inputs.push_back(base);
@@ -120,7 +121,7 @@ Array indexed_sum(const Array& base, const Array& index, const Array& src, const
 
 class Take final : public Op, public Written {
  public:
-  Take(const char* name, const Places& places) : name_(name), places_(places) {}
+  Take(const char* name, const IndexedAxis& places) : name_(name), places_(places) {}
   std::string_view name() const override { return name_; }
   void hash(Hasher& hasher) const override { places_.hash(hasher); }
   void launch(Launch& run) const override {
@@ -143,7 +144,7 @@ class Take final : public Op, public Written {
 
  private:
   const char* name_;
-  Places places_;
+  IndexedAxis places_;
 };
 
 // Inputs: index, src and, where `has_base`, base; else base is zeros. All as pattern [O, D or J, I].
@@ -277,7 +278,7 @@ Array corner(Array a, const Shape& shape, int axis) {
   return a;
 }
 
-Array take_rows(const char* name, const Array& a, const Array& index, const Places& places) {
+Array take_rows(const char* name, const Array& a, const Array& index, const IndexedAxis& places) {
   const int axis = places.axis;
   Shape shape;
   for (int i = 0; i < axis; ++i) shape.push_back(a.shape()[i]);
