@@ -21,10 +21,11 @@ struct NpyKind {
   Type type;
   std::size_t bytes;
 };
-constexpr NpyKind kNpyKinds[] = {{"f4", Type::f32, 4}, {"f8", Type::f64, 8},    {"i1", Type::i8, 1},
-                                 {"i2", Type::i16, 2}, {"i4", Type::i32, 4},    {"i8", Type::i64, 8},
-                                 {"u1", Type::u8, 1},  {"u2", Type::u16, 2},    {"u4", Type::u32, 4},
-                                 {"u8", Type::u64, 8}, {"b1", Type::boolean, 1}};
+// NumPy has no bfloat16; packages that add it write two bytes without a meaning.
+constexpr NpyKind kNpyKinds[] = {
+    {"f4", Type::f32, 4}, {"f8", Type::f64, 8}, {"f2", Type::f16, 2},    {"V2", Type::bf16, 2}, {"i1", Type::i8, 1},
+    {"i2", Type::i16, 2}, {"i4", Type::i32, 4}, {"i8", Type::i64, 8},    {"u1", Type::u8, 1},   {"u2", Type::u16, 2},
+    {"u4", Type::u32, 4}, {"u8", Type::u64, 8}, {"b1", Type::boolean, 1}};
 
 template <class T>
 Array uploaded(const Tensor& tensor) {
@@ -35,9 +36,13 @@ Array uploaded(const Tensor& tensor) {
 
 template <class T>
 Tensor downloaded(const Array& array, Type type) {
-  const std::vector<T> values = contiguous(array).to_vector<T>();
-  const auto* first = reinterpret_cast<const std::byte*>(values.data());
-  return {type, {array.shape().begin(), array.shape().end()}, {first, first + values.size() * sizeof(T)}};
+  Tensor tensor{type, {array.shape().begin(), array.shape().end()}, {}};
+  if (array.size() == 0) return tensor;
+  const Array dense = contiguous(array);
+  const auto values = dense.host<T>();
+  const auto* first = reinterpret_cast<const std::byte*>(&*values.begin());
+  tensor.bytes.assign(first, first + static_cast<std::size_t>(array.size()) * sizeof(T));
+  return tensor;
 }
 
 }  // namespace
@@ -73,13 +78,17 @@ void write_tensor_npy(const std::string& path, const Tensor& tensor) {
 onnx::Value value_of(const Tensor& tensor) {
   if (tensor.type == Type::f32) return uploaded<float>(tensor);
   if (tensor.type == Type::f64) return uploaded<double>(tensor);
+  if (tensor.type == Type::f16) return uploaded<half_bits>(tensor);
+  if (tensor.type == Type::bf16) return uploaded<bfloat16_bits>(tensor);
   return tensor;
 }
 
 Tensor tensor_of(const onnx::Value& value) {
   if (const auto* tensor = std::get_if<Tensor>(&value)) return *tensor;
   const Array& array = std::get<Array>(value);
-  return array.dtype() == f64 ? downloaded<double>(array, Type::f64) : downloaded<float>(array, Type::f32);
+  if (array.dtype() == f64) return downloaded<double>(array, Type::f64);
+  if (array.dtype() == f16) return downloaded<half_bits>(array, Type::f16);
+  return array.dtype() == bf16 ? downloaded<bfloat16_bits>(array, Type::bf16) : downloaded<float>(array, Type::f32);
 }
 
 }  // namespace samebytes::io

@@ -176,7 +176,7 @@ Outputs padded(const Call& call) {
     const int place = order.empty() ? axis : back[static_cast<std::size_t>(axis)];
     PadWidth width{pads[i], pads[i + axes.size()]};
     if (width.before < 0 || width.after < 0) {
-      if (how != PadMode::constant) call.refuse("negative pads in the mode " + mode);
+      if (how != PadMode::constant && how != PadMode::replicate) call.refuse("negative pads in the mode " + mode);
       const std::int64_t start = std::max<std::int64_t>(0, -width.before);
       const std::int64_t stop = a.shape()[place] - std::max<std::int64_t>(0, -width.after);
       if (start >= stop) call.refuse("negative pads leave nothing");

@@ -109,13 +109,13 @@ Item converted(const Call& call, Type to) {
   if (bytes_of(to) == 0) call.refuse("the element type " + std::to_string(int(to)) + " is not supported");
   if (from.type == to) return from;
   if (is_floating(to)) {
-    if (from.type == Type::u64 || from.type == Type::u32) call.refuse("a cast of " + name_of(from.type));
-    if (from.host && from.type == Type::i64) {
+    if (from.host && (from.type == Type::i64 || from.type == Type::u32 || from.type == Type::u64)) {
       std::vector<double> wide;
       std::vector<float> narrow;
       for (const Int value : ints_of(from)) {
-        wide.push_back(static_cast<double>(value));
-        narrow.push_back(static_cast<float>(value));
+        const auto natural = static_cast<std::uint64_t>(value);
+        wide.push_back(from.type == Type::u64 ? static_cast<double>(natural) : static_cast<double>(value));
+        narrow.push_back(from.type == Type::u64 ? static_cast<float>(natural) : static_cast<float>(value));
       }
       const Shape shape = shape_of(call.sizes());
       if (to == Type::f64) return item_of(samebytes::array(std::span<const double>(wide), shape));

@@ -58,7 +58,12 @@ Outputs instance(const Call& call) {
   const Order order = channels_last(static_cast<std::size_t>(call.rank()));
   InstanceNormOptions options;
   options.eps = static_cast<float>(call.real("epsilon", double(1e-5f)));
-  return {ordered(instance_norm(stored(call.at(0), order), call.array(1), call.array(2), {}, {}, options), order)};
+  const Array x = stored(call.at(0), order);
+  std::int64_t values = 1;
+  for (int i = 1; i + 1 < x.shape().rank(); ++i) values *= x.shape()[i];
+  // One value is its own mean: only the bias stays. The op refuses that, as PyTorch's does.
+  if (values == 1) return {ordered((x - x) * call.array(1) + call.array(2), order)};
+  return {ordered(instance_norm(x, call.array(1), call.array(2), {}, {}, options), order)};
 }
 
 Outputs group(const Call& call) {

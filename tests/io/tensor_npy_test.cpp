@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "samebytes/engine.h"
 #include "samebytes/io/files.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -28,9 +29,9 @@ std::string file_of(const std::string& header, const std::string& values) {
 
 TEST(TensorNpy, every_type_comes_back_byte_for_byte) {
   const TemporaryFolder folder;
-  const std::pair<Type, std::size_t> types[] = {{Type::f32, 4}, {Type::f64, 8}, {Type::i8, 1},     {Type::i16, 2},
-                                                {Type::i32, 4}, {Type::i64, 8}, {Type::u8, 1},     {Type::u16, 2},
-                                                {Type::u32, 4}, {Type::u64, 8}, {Type::boolean, 1}};
+  const std::pair<Type, std::size_t> types[] = {
+      {Type::f32, 4}, {Type::f64, 8}, {Type::i8, 1},  {Type::i16, 2},     {Type::i32, 4}, {Type::i64, 8}, {Type::u8, 1},
+      {Type::u16, 2}, {Type::u32, 4}, {Type::u64, 8}, {Type::boolean, 1}, {Type::f16, 2}, {Type::bf16, 2}};
   for (const auto& [type, width] : types)
     for (const std::vector<std::int64_t>& sizes :
          {std::vector<std::int64_t>{}, std::vector<std::int64_t>{3}, std::vector<std::int64_t>{2, 0, 4},
@@ -46,6 +47,23 @@ TEST(TensorNpy, every_type_comes_back_byte_for_byte) {
       EXPECT_EQ(again.sizes, sizes);
       EXPECT_EQ(again.bytes, tensor.bytes);
     }
+}
+
+TEST(TensorNpy, floating_tensors_become_arrays_and_come_back) {
+  const Engine engine;
+  for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16}) {
+    const std::size_t width = type == Type::f32 ? 4 : type == Type::f64 ? 8 : 2;
+    for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{0, 3}, std::vector<std::int64_t>{2, 3}}) {
+      Tensor tensor{type, sizes, std::vector<std::byte>(static_cast<std::size_t>(sizes[0] * 3) * width)};
+      for (std::size_t i = 0; i < tensor.bytes.size(); ++i) tensor.bytes[i] = static_cast<std::byte>(i % 59);
+      const onnx::Value value = value_of(tensor);
+      ASSERT_TRUE(std::holds_alternative<Array>(value)) << onnx::name_of(type);
+      const Tensor again = tensor_of(value);
+      EXPECT_EQ(again.type, type) << onnx::name_of(type);
+      EXPECT_EQ(again.sizes, sizes);
+      EXPECT_EQ(again.bytes, tensor.bytes) << onnx::name_of(type);
+    }
+  }
 }
 
 TEST(TensorNpy, a_file_that_cannot_be_a_tensor_says_why) {
