@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <set>
 
 #include "cli/command.h"
 #include "samebytes/device.h"
@@ -214,6 +216,24 @@ TEST(Command, a_full_standard_output_is_no_success) {
   const Outcome outcome = run_program({"/bin/sh", "-c", built_program("samebytes") + " devices > /dev/full"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.output, HasSubstr("No space left on device"));
+}
+
+// The page shows the harness's options in one line; try_faults says each of them, and refuses others.
+TEST(TryFaults, its_page_and_its_help_have_the_same_options) {
+  const std::string page = get(source_folder() + "/docs/faults.md"), begin = "\nbuild/try_faults [";
+  const std::size_t at = page.find(begin);
+  ASSERT_NE(at, std::string::npos);
+  const std::string shown = page.substr(at, page.find('\n', at + 1) - at);
+  const Outcome help = run_program({built_program("try_faults"), "--help"});
+  EXPECT_EQ(help.status, 0);
+  const auto options_in = [](const std::string& text) {
+    const std::regex option("--[a-z]+");
+    return std::set<std::string>(std::sregex_token_iterator(text.begin(), text.end(), option), {});
+  };
+  EXPECT_EQ(options_in(shown), options_in(help.output));
+  const Outcome other = run_program({built_program("try_faults"), "--halves"});
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.output, HasSubstr("unknown option --halves"));
 }
 
 TEST(Command, closed_streams_take_no_text_into_files) {

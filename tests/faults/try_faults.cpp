@@ -6,22 +6,19 @@
 //             call of the system the file or what it was for
 //   bad       anything else: another result, a signal, a hang, a line that names nothing
 //   unmet     the run made fewer calls this time
-// try_faults [--share K/N] [--run NAME] [--call NAME] [--seed WORD] [--seconds N] [--results FILE] [--page FILE]
-// [--planted]; the last line counts, the status is 1 if any is bad. --seed puts runs and faults into another order,
-// --seconds begins none after that time. --results keeps verdicts, and what is in it is not tried again: the whole
-// table in several pieces. --page puts the table into a document, in place of the one that is there. --planted tries
-// one launch that is left out without a word, as an unchecked status would: that must be bad.
+// `try_faults --help` lists the options. As many processes run at once as there are cores, each in a folder of its own.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,7 +33,17 @@ using samebytes::testing::run_program;
 namespace fs = std::filesystem;
 
 constexpr const char* kMostSeconds = "60";
-constexpr const char* kStall = "8";
+constexpr const char* kStall = "4";
+
+constexpr const char* kUsage =
+    "try_faults lets every call of OpenCL and of the system that the command makes fail, one in each run.\n"
+    "Its last line counts, and its status is 1 if any verdict is bad.\n"
+    "  --quarter WORD   try the quarter of each run's faults that WORD puts first, such as a commit's hash\n"
+    "  --run NAME       try the faults of one run alone, such as train or 'two ranks'\n"
+    "  --call NAME      try the faults of one call alone\n"
+    "  --page FILE      put the table into a document, in place of the one that is there\n"
+    "  --planted        try one launch that is left out without a word, as an unchecked status would: must be bad\n"
+    "  --help           print this\n";
 
 std::string device_name;
 
@@ -49,6 +56,7 @@ struct Run {
 };
 
 struct Trial {
+  const Run* run;
   std::string fault, call, key;  // the key says which call, not by its number: runs do not make equally many
 };
 
@@ -169,32 +177,6 @@ std::string verdict_of(const Run& run, const Trial& trial, const Outcome& outcom
 
 using Rows = std::map<std::string, std::map<std::string, int>>;  // verdicts by call
 
-// What was found out so far: a line "VERDICT<tab>CALL<tab>KEY" each, in a file where one is wanted.
-class Results {
- public:
-  explicit Results(std::string path) : path_(std::move(path)) {
-    std::ifstream file(path_);
-    std::string verdict, call, key;
-    while (std::getline(file, verdict, '\t') && std::getline(file, call, '\t') && std::getline(file, key))
-      lines_[key] = {verdict, call};
-  }
-  bool has(const std::string& key) const { return lines_.count(key) != 0; }
-  void add(const std::string& verdict, const std::string& call, const std::string& key) {
-    lines_[key] = {verdict, call};
-    if (!path_.empty()) std::ofstream(path_, std::ios::app) << verdict << '\t' << call << '\t' << key << std::endl;
-  }
-  Rows rows() const {
-    Rows rows;
-    for (const auto& [key, line] : lines_)
-      if (!line.second.empty()) ++rows[line.second][line.first];
-    return rows;
-  }
-
- private:
-  const std::string path_;
-  std::map<std::string, std::pair<std::string, std::string>> lines_;
-};
-
 std::string to_markdown(const Rows& rows) {
   std::ostringstream text;
   text << "| call | tried | recovered and said | same result | clean error | bad |\n|---|---|---|---|---|---|\n";
@@ -237,41 +219,48 @@ std::string first_device() {
 }
 
 struct Options {
-  std::string run, call, seed, results, page;
-  bool is_planted = false;
-  unsigned long part = 0, parts = 1;
-  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
+  std::string run, call, quarter, page;
+  bool is_planted = false, is_help = false;
 };
 
-Options options_of(int argc, char** argv) {
+// Throws std::invalid_argument, which names the word that is none of its own.
+Options options_of(const std::vector<std::string>& words) {
   Options options;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string flag = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
-    if (flag == "--planted") {
+  const std::map<std::string, std::string*> texts{
+      {"--run", &options.run}, {"--call", &options.call}, {"--quarter", &options.quarter}, {"--page", &options.page}};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& flag = words[i];
+    if (flag == "--help") {
+      options.is_help = true;
+    } else if (flag == "--planted") {
       options.is_planted = true;
       options.run = "train";
-      --i;
-      continue;
-    }
-    if (flag == "--run") options.run = value;
-    if (flag == "--call") options.call = value;
-    if (flag == "--seed") options.seed = value;
-    if (flag == "--results") options.results = value;
-    if (flag == "--page") options.page = value;
-    if (flag == "--seconds")
-      options.end = std::chrono::steady_clock::now() + std::chrono::seconds(std::strtol(value.c_str(), nullptr, 10));
-    if (flag == "--share") {
-      options.part = std::strtoul(value.c_str(), nullptr, 10);
-      options.parts = std::strtoul(value.c_str() + value.find('/') + 1, nullptr, 10);
+    } else if (texts.count(flag) == 0) {
+      throw std::invalid_argument("unknown option " + flag + "; see --help");
+    } else if (++i == words.size()) {
+      throw std::invalid_argument(flag + " needs a value");
+    } else {
+      *texts.at(flag) = words[i];
     }
   }
   return options;
 }
 
+// Calls f(0) to f(n - 1), as many at once as there are cores.
+void for_each_at_once(std::size_t n, const std::function<void(std::size_t)>& f) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::thread> workers;
+  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
+    workers.emplace_back([&] {
+      for (std::size_t k = next++; k < n; k = next++) f(k);
+    });
+  for (std::thread& worker : workers) worker.join();
+}
+
 std::vector<Trial> trials_of(const Run& run, const std::map<std::string, long>& calls, const Options& options) {
   if (options.is_planted) {
     const std::string call = "clEnqueueNDRangeKernel";
-    return {{"planted " + call + " " + std::to_string(calls.at(call) / 2), call, "planted"}};
+    return {{&run, "planted " + call + " " + std::to_string(calls.at(call) / 2), call, "planted"}};
   }
   std::vector<Trial> trials;
   for (const auto& [call, count] : calls) {
@@ -284,14 +273,14 @@ std::vector<Trial> trials_of(const Run& run, const std::map<std::string, long>& 
         std::string fault = kind + " " + call + " " + std::to_string(number);
         if (kind == "slow") fault += " us=200";
         if (kind == "late") fault += " us=3000";
-        const std::string key = run.name + ": " + kind + ", " + which + " " + call;
-        if (std::hash<std::string>{}(key) % options.parts == options.part) trials.push_back({fault, call, key});
+        trials.push_back({&run, fault, call, run.name + ": " + kind + ", " + which + " " + call});
       }
     }
   }
   std::sort(trials.begin(), trials.end(), [&](const Trial& a, const Trial& b) {
-    return std::hash<std::string>{}(a.key + options.seed) < std::hash<std::string>{}(b.key + options.seed);
+    return std::hash<std::string>{}(a.key + options.quarter) < std::hash<std::string>{}(b.key + options.quarter);
   });
+  if (!options.quarter.empty()) trials.resize((trials.size() + 3) / 4);
   return trials;
 }
 
@@ -318,75 +307,71 @@ std::string prepare(const fs::path& prepared) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = options_of(argc, argv);
   const fs::path work = samebytes::testing::temporary_path("faults"), prepared = work / "prepared";
-  fs::create_directories(prepared);
   const auto fail = [&](const std::string& why) {
     std::cerr << "try_faults: " << why << "\n";
     fs::remove_all(work);
     return 1;
   };
+  Options options;
+  try {
+    options = options_of({argv + 1, argv + argc});
+  } catch (const std::invalid_argument& error) {
+    return fail(error.what());
+  }
+  if (options.is_help) {
+    std::cout << kUsage;
+    return 0;
+  }
+  fs::create_directories(prepared);
   if (const std::string why = prepare(prepared); !why.empty()) return fail(why);
   device_name = first_device();
-  Results results(options.results);
-  std::mutex mutex;  // of the results and of the output
-  int tried = 0;
+  std::mutex mutex;  // of what both loops write, and of the output
   std::vector<Run> runs = all_runs(prepared);
-  std::sort(runs.begin(), runs.end(), [&](const Run& a, const Run& b) {
-    return std::hash<std::string>{}(a.name + options.seed) < std::hash<std::string>{}(b.name + options.seed);
+  std::erase_if(runs, [&](const Run& run) { return !options.run.empty() && run.name != options.run; });
+  if (runs.empty()) return fail("there is no run " + options.run);
+
+  // What each run ends with undisturbed, and how often it makes each call then.
+  std::map<const Run*, std::string> expected;
+  std::vector<Trial> trials;
+  std::string trouble;
+  for_each_at_once(runs.size(), [&](std::size_t i) {
+    const Run& run = runs[i];
+    const fs::path folder = work / ("whole" + std::to_string(i)), counts = work / ("counts" + std::to_string(i));
+    start(run, folder / "warm", prepared, {});  // builds kernels, measures contexts
+    const Outcome whole = start(run, folder / "reference", prepared, {{"SAMEBYTES_FAULTS_COUNT", counts.string()}});
+    const std::lock_guard lock(mutex);
+    if (whole.status != 0) trouble += run.name + " fails without a fault:\n" + whole.output;
+    expected[&run] = result_of(run, folder / "reference", whole.output);
+    for (Trial& trial : trials_of(run, read_counts(counts), options)) trials.push_back(std::move(trial));
+    fs::remove_all(folder);
   });
-  const auto is_over = [&] { return std::chrono::steady_clock::now() >= options.end; };
-  for (const Run& run : runs) {
-    const std::string whole_key = "whole " + run.name + " " + options.call + " " + std::to_string(options.part) + "/" +
-                                  std::to_string(options.parts);
-    if ((!options.run.empty() && run.name != options.run) || results.has(whole_key)) continue;
-    if (is_over()) break;
-    const fs::path reference = work / "reference", counts = work / "counts";
-    start(run, work / "warm", prepared, {});  // builds kernels, measures contexts
-    const Outcome whole = start(run, reference, prepared, {{"SAMEBYTES_FAULTS_COUNT", counts.string()}});
-    if (whole.status != 0) return fail(run.name + " fails without a fault:\n" + whole.output);
-    const std::string expected = result_of(run, reference, whole.output);
-    const std::vector<Trial> trials = trials_of(run, read_counts(counts), options);
-    std::atomic<std::size_t> next{0};
-    const auto work_off = [&] {
-      for (std::size_t i = next++; i < trials.size() && !is_over(); i = next++) {
-        const Trial& trial = trials[i];
-        {
-          const std::lock_guard lock(mutex);
-          if (results.has(trial.key)) continue;
-        }
-        const fs::path folder = work / ("trial" + std::to_string(i)), seen = work / ("seen" + std::to_string(i));
-        const Outcome outcome =
-            start(run, folder, prepared, {{"SAMEBYTES_FAULTS", trial.fault}, {"SAMEBYTES_FAULTS_SEEN", seen.string()}});
-        const std::string verdict =
-            fs::exists(seen) ? verdict_of(run, trial, outcome, result_of(run, folder, outcome.output), expected)
-                             : "unmet";
-        std::error_code ignored;
-        fs::remove_all(folder, ignored);
-        fs::remove(seen, ignored);
-        const std::lock_guard lock(mutex);
-        ++tried;
-        if (verdict == "bad")
-          std::cout << "bad: " << trial.key << " (" << trial.fault << "): status " << outcome.status << "\n"
-                    << outcome.output.substr(outcome.output.size() > 600 ? outcome.output.size() - 600 : 0)
-                    << std::endl;
-        results.add(verdict, trial.call, trial.key);
-      }
-    };
-    std::vector<std::thread> workers;
-    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) workers.emplace_back(work_off);
-    for (std::thread& worker : workers) worker.join();
+  if (!trouble.empty()) return fail(trouble);
+  Rows rows;
+  for_each_at_once(trials.size(), [&](std::size_t i) {
+    const Trial& trial = trials[i];
+    const Run& run = *trial.run;
+    const fs::path folder = work / ("trial" + std::to_string(i)), seen = work / ("seen" + std::to_string(i));
+    const Outcome outcome =
+        start(run, folder, prepared, {{"SAMEBYTES_FAULTS", trial.fault}, {"SAMEBYTES_FAULTS_SEEN", seen.string()}});
+    const std::string verdict =
+        fs::exists(seen) ? verdict_of(run, trial, outcome, result_of(run, folder, outcome.output), expected.at(&run))
+                         : "unmet";
     std::error_code ignored;
-    for (const char* name : {"warm", "reference", "counts"}) fs::remove_all(work / name, ignored);
-    if (!is_over()) results.add("whole", "", whole_key);
-  }
+    fs::remove_all(folder, ignored);
+    fs::remove(seen, ignored);
+    const std::lock_guard lock(mutex);
+    if (verdict == "bad")
+      std::cout << "bad: " << trial.key << " (" << trial.fault << "): status " << outcome.status << "\n"
+                << outcome.output.substr(outcome.output.size() > 600 ? outcome.output.size() - 600 : 0) << std::endl;
+    ++rows[trial.call][verdict];
+  });
   std::error_code ignored;
   fs::remove_all(work, ignored);
   int bad = 0;
-  Rows rows = results.rows();
   for (auto& [call, verdicts] : rows) bad += verdicts["bad"];
   const std::string text = to_markdown(rows);
   if (!options.page.empty()) write_page(options.page, text);
-  std::cout << text << tried << " faults, " << bad << " bad\n";
+  std::cout << text << trials.size() << " faults, " << bad << " bad\n";
   return bad == 0 ? 0 : 1;
 }
