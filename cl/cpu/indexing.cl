@@ -7,22 +7,21 @@
 #define INDEXING_TILE 256  // columns of one group of indexing_scatter_add
 
 // Where inner is 1: elements [e, end) of dst line by line, line o from src's, by the index from `at` on. What is read
-// for an index outside does not count, so that the loop has no branch.
-#define INDEXING_LINES(T, at, from_end)                  \
-  while (inner == 1 && depth > 0 && e < end) {           \
-    const long count = min(items - j, end - e);          \
-    const __global T* line = src + o * depth;            \
-    const __global int* places = index + (at);           \
-    __global T* to = dst + e;                            \
-    for (long k = 0; k < count; ++k) {                   \
-      const int d = INDEXING_PLACE(places[k], from_end); \
-      const int is_known = (uint)d < (uint)depth;        \
-      const T value = line[is_known ? d : 0];            \
-      to[k] = is_known ? value : (T)missing;             \
-    }                                                    \
-    e += count;                                          \
-    j = 0;                                               \
-    ++o;                                                 \
+// for an index outside does not count, and masks choose, so that every compiler makes vectors of the loop.
+#define INDEXING_LINES(T, at, from_end)                                      \
+  while (inner == 1 && depth > 0 && e < end) {                               \
+    const long count = min(items - j, end - e);                              \
+    const __global T* line = src + o * depth;                                \
+    const __global int* places = index + (at);                               \
+    __global T* to = dst + e;                                                \
+    for (long k = 0; k < count; ++k) {                                       \
+      const int place = places[k], d = place + ((from_end) & (place >> 31)); \
+      const int known = -((uint)d < (uint)depth);                            \
+      to[k] = (T)((line[d & known] & (T)known) | ((T)missing & (T)~known));  \
+    }                                                                        \
+    e += count;                                                              \
+    j = 0;                                                                   \
+    ++o;                                                                     \
   }
 
 // Moves of elements as bits, one family for all types of a size. Geometry: over_elements(O * J * I).
