@@ -126,19 +126,24 @@ struct HostPointwise {
 
   // Elements per instruction pass: as many as keep all registers in the first-level cache.
   std::int64_t lanes() const;
-  // Stretches of at most lanes() neighbours: those of the first row, then those of the next.
+  // Stretches of at most lanes() neighbours: those of the first row, then those of the next. Of a turned copy, blocks
+  // of kTurnedRows rows and at most kTurnedInner elements of each.
   std::int64_t units() const;
+  static constexpr std::int64_t kTurnedRows = 16, kTurnedInner = 128;
   // Whether the array itself serves as the register: its elements have the register's type and are adjacent, and no
   // other result may lie over it.
   bool is_read_in_place(const Input& input) const;
   // Whether it moves the elements of one array into another of their type, and no more.
   bool is_copy() const;
+  // The outer axis along which a copy reads neighbours, where it writes them along another one; -1 if there is none.
+  int turned_axis() const;
   // Whether the one result can be written in place: the last instruction makes it, after everything was read.
   bool is_written_in_place() const;
   bool is_of_register(Dtype dtype) const {
     return dtype == Dtype::i32 || dtype == (is_double ? Dtype::f64 : Dtype::f32);
   }
   double passes() const;  // over the elements: instructions, and copies into registers and out of them
+  double starts() const;  // of passes over the lanes of a unit, for all units
 };
 // Units of the kernel (HostPointwise::units) from `begin` to before `end`.
 void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars, std::int64_t begin,

@@ -17,6 +17,7 @@
 
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // of the compiler's own headers
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
 namespace samebytes::detail {
@@ -333,6 +334,16 @@ void write(Registers<R>& file, const HostPointwise::Output& output, void* to, st
   }
 }
 
+// n neighbours to another place, which they do not reach: short lines mostly, so a chunk is one move.
+template <class Word>
+void copy_line(const Word* from, Word* to, std::int64_t n) {
+  constexpr std::int64_t kChunk = 64 / sizeof(Word);
+  std::int64_t i = 0;
+  for (; i + kChunk <= n; i += kChunk) std::memcpy(to + i, from + i, kChunk * sizeof(Word));
+  for (; i + kChunk / 4 <= n; i += kChunk / 4) std::memcpy(to + i, from + i, kChunk / 4 * sizeof(Word));
+  for (; i < n; ++i) to[i] = from[i];
+}
+
 // Rows of neighbours that lie apart, one behind the other: units of whole rows of a copy (HostPointwise::is_copy).
 template <class Word>
 void copy_rows(const HostPointwise& p, const Word* from, Word* to, std::int64_t begin, std::int64_t end) {
@@ -346,9 +357,73 @@ void copy_rows(const HostPointwise& p, const Word* from, Word* to, std::int64_t 
     for (std::size_t axis = last; axis-- > 0; rest /= p.sizes[axis])
       start += rest % p.sizes[axis] * input.strides[axis];
     const Word* line = from + start;
-    for (std::int64_t k = first; k < stop; ++k, line += step, to += inner)
-      for (std::int64_t i = 0; i < inner; ++i) to[i] = line[i];
+    for (std::int64_t k = first; k < stop; ++k, line += step, to += inner) copy_line(line, to, inner);
     row += stop - first;
+  }
+}
+
+// Row k of `to` gets element k of each of the lines of `from`: a square of kTurnedRows.
+template <class Word>
+void turn_square(const Word* from, std::int64_t step, Word* to, std::int64_t down) {
+  constexpr int kRows = HostPointwise::kTurnedRows;
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Word) == 4) {
+    // Neighbours, pairs, fours and eights change places.
+    __m512i r[kRows], s[kRows];
+    for (int i = 0; i < kRows; ++i) r[i] = _mm512_loadu_si512(from + i * step);
+    for (int i = 0; i < kRows; i += 2) {
+      s[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+      s[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < kRows; i += 4)
+      for (int k = 0; k < 2; ++k) {
+        r[i + 2 * k] = _mm512_unpacklo_epi64(s[i + k], s[i + 2 + k]);
+        r[i + 2 * k + 1] = _mm512_unpackhi_epi64(s[i + k], s[i + 2 + k]);
+      }
+    constexpr int even = 0x88, odd = 0xdd;
+    for (int i = 0; i < 4; ++i) {
+      const __m512i a = _mm512_shuffle_i32x4(r[i], r[4 + i], even), b = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], even);
+      const __m512i c = _mm512_shuffle_i32x4(r[i], r[4 + i], odd), d = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], odd);
+      _mm512_storeu_si512(to + i * down, _mm512_shuffle_i32x4(a, b, even));
+      _mm512_storeu_si512(to + (4 + i) * down, _mm512_shuffle_i32x4(c, d, even));
+      _mm512_storeu_si512(to + (8 + i) * down, _mm512_shuffle_i32x4(a, b, odd));
+      _mm512_storeu_si512(to + (12 + i) * down, _mm512_shuffle_i32x4(c, d, odd));
+    }
+    return;
+  }
+#endif
+  for (int k = 0; k < kRows; ++k)
+    for (int i = 0; i < kRows; ++i) to[k * down + i] = from[i * step + k];
+}
+
+// Units of a turned copy (HostPointwise::turned_axis): each line of the cache is read once, as a whole.
+template <class Word>
+void copy_turned(const HostPointwise& p, const Word* src, Word* dst, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kRows = HostPointwise::kTurnedRows;
+  const HostPointwise::Input& input = p.inputs[0];
+  const auto turned = static_cast<std::size_t>(p.turned_axis());
+  const std::int64_t inner = p.sizes.back(), step = input.strides.back();
+  const std::int64_t tiles = (p.sizes[turned] + kRows - 1) / kRows;
+  const std::int64_t blocks = (inner + HostPointwise::kTurnedInner - 1) / HostPointwise::kTurnedInner;
+  std::int64_t down = inner;  // from a row to the next one along the turned axis
+  for (std::size_t axis = turned + 1; axis + 1 < p.sizes.size(); ++axis) down *= p.sizes[axis];
+  for (std::int64_t unit = begin; unit < end; ++unit) {
+    const std::int64_t first = unit % tiles * kRows, block = unit / tiles % blocks;
+    const std::int64_t height = std::min(kRows, p.sizes[turned] - first);
+    const Word* from = src + first;
+    Word* to = dst + first * down;
+    std::int64_t rest = unit / tiles / blocks, along = inner;
+    for (std::size_t axis = p.sizes.size() - 1; axis-- > 0; along *= p.sizes[axis]) {
+      if (axis == turned) continue;
+      from += rest % p.sizes[axis] * input.strides[axis];
+      to += rest % p.sizes[axis] * along;
+      rest /= p.sizes[axis];
+    }
+    std::int64_t i = block * HostPointwise::kTurnedInner;
+    const std::int64_t stop = std::min(inner, i + HostPointwise::kTurnedInner);
+    for (; height == kRows && i + kRows <= stop; i += kRows) turn_square(from + i * step, step, to + i, down);
+    for (; i < stop; ++i)
+      for (std::int64_t k = 0; k < height; ++k) to[k * down + i] = from[i * step + k];
   }
 }
 
@@ -367,13 +442,14 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
   const std::size_t outer_axes = p.sizes.size() - 1;
   const std::int64_t units_of_row = (inner + lanes - 1) / lanes;
   const bool is_copy = p.is_copy();
-  if (is_copy && outer_axes > 0 && units_of_row == 1 && p.inputs[0].strides.back() == 1) {
-    if (p.inputs[0].dtype == Dtype::f64)
-      copy_rows(p, static_cast<const double*>(arrays[0]), static_cast<double*>(arrays[1]), first_unit, end_unit);
-    else
-      copy_rows(p, static_cast<const std::int32_t*>(arrays[0]), static_cast<std::int32_t*>(arrays[1]), first_unit,
-                end_unit);
-    return;
+  const bool is_turned = p.turned_axis() >= 0;
+  if (is_turned || (is_copy && outer_axes > 0 && units_of_row == 1 && p.inputs[0].strides.back() == 1)) {
+    const auto copy_all = [&](auto word) {
+      const auto* const from = static_cast<const decltype(word)*>(arrays[0]);
+      auto* const to = static_cast<decltype(word)*>(arrays[1]);
+      return is_turned ? copy_turned(p, from, to, first_unit, end_unit) : copy_rows(p, from, to, first_unit, end_unit);
+    };
+    return p.inputs[0].dtype == Dtype::f64 ? copy_all(double()) : copy_all(std::int32_t());
   }
   std::int64_t row = first_unit / units_of_row;
   std::array<std::int64_t, Shape::kMaxRank> place{};  // of the row along the outer axes

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/gemm.h"
+#include "ops/sizes.h"
 
 namespace samebytes::detail {
 namespace {
@@ -104,7 +105,11 @@ std::int64_t HostPointwise::lanes() const {
 std::int64_t HostPointwise::units() const {
   std::int64_t rows = 1;
   for (std::size_t axis = 0; axis + 1 < sizes.size(); ++axis) rows *= sizes[axis];
-  return rows * ((sizes.back() + lanes() - 1) / lanes());
+  if (const int turned = turned_axis(); turned >= 0) {
+    const std::int64_t size = sizes[static_cast<std::size_t>(turned)];
+    return rows / size * ceil_div(size, kTurnedRows) * ceil_div(sizes.back(), kTurnedInner);
+  }
+  return rows * ceil_div(sizes.back(), lanes());
 }
 
 bool HostPointwise::is_read_in_place(const Input& input) const {
@@ -118,12 +123,27 @@ bool HostPointwise::is_copy() const {
          outputs[0].dtype == inputs[0].dtype && is_of_register(inputs[0].dtype);
 }
 
+int HostPointwise::turned_axis() const {
+  constexpr std::int64_t least = 8;  // neighbours that a line of the cache gives at once
+  if (!is_copy() || inputs[0].strides.back() == 1) return -1;
+  for (int axis = static_cast<int>(sizes.size()) - 2; axis >= 0; --axis)
+    if (inputs[0].strides[static_cast<std::size_t>(axis)] == 1 && sizes[static_cast<std::size_t>(axis)] >= least)
+      return axis;
+  return -1;
+}
+
 bool HostPointwise::is_written_in_place() const {
   return outputs.size() == 1 && !code.empty() && code.back().to == outputs[0].from && is_of_register(outputs[0].dtype);
 }
 
+double HostPointwise::starts() const {
+  constexpr double of_row = 0.25;  // of a copy: the next stretch of neighbours
+  const bool is_of_rows = is_copy() && inputs[0].strides.back() == 1;
+  return (is_of_rows ? of_row : passes()) * static_cast<double>(units());
+}
+
 double HostPointwise::passes() const {
-  if (is_copy()) return 1;
+  if (is_copy()) return turned_axis() >= 0 ? 2 : 1;
   std::size_t count = code.size() + (is_written_in_place() ? 0 : outputs.size());
   for (const Input& input : inputs) count += is_read_in_place(input) ? 0 : 1;
   return static_cast<double>(std::max<std::size_t>(1, count));

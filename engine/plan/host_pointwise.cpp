@@ -406,7 +406,7 @@ std::shared_ptr<const HostForm> host_form_of(const PointwiseKernel& kernel, std:
     HostPointwise program = Compiler(kernel, members, device).compile();
     const double passes = program.passes() + kFunctionPasses * static_cast<double>(functions_of(program));
     const std::int64_t units = program.units();
-    const HostWork work{.steps = passes * static_cast<double>(units), .values = passes * static_cast<double>(elements)};
+    const HostWork work{.steps = program.starts(), .values = passes * static_cast<double>(elements)};
     const auto shared = std::make_shared<const HostPointwise>(std::move(program));
     return std::make_shared<const HostForm>(
         units,

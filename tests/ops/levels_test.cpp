@@ -25,7 +25,7 @@ std::vector<float> values(std::size_t n) {
 }
 
 struct Results {
-  std::vector<float> sums, columns, dots, pointwise, scans, product;
+  std::vector<float> sums, columns, dots, pointwise, turned, rows, scans, product;
   std::vector<std::int32_t> largest;
 };
 
@@ -70,6 +70,21 @@ Results run() {
   void* arrays[] = {const_cast<float*>(a.data()), r.pointwise.data()};
   host_pointwise_at<L>(kernel, arrays, nullptr, 0, kernel.units());
 
+  HostPointwise copy;  // of squares of rows, then of rows
+  constexpr std::int64_t high = 37, wide = rows * columns / high;
+  copy.inputs = {{Dtype::f32, {1, wide}, 0}};
+  copy.sizes = {wide, high};
+  copy.outputs = {{Dtype::f32, 0}};
+  copy.registers = 1;
+  r.turned.resize(a.size());
+  void* turned[] = {const_cast<float*>(b.data()), r.turned.data()};
+  host_pointwise_at<L>(copy, turned, nullptr, 0, copy.units());
+  copy.inputs[0].strides = {columns, 1};
+  copy.sizes = {rows, columns - 2};
+  r.rows.resize(rows * (columns - 2));
+  void* apart[] = {const_cast<float*>(b.data()), r.rows.data()};
+  host_pointwise_at<L>(copy, apart, nullptr, 0, copy.units());
+
   GemmProblem problem;
   problem.m = rows, problem.n = rows, problem.k = columns;
   problem.a_row = columns, problem.a_col = 1, problem.b_row = rows, problem.b_col = 1;
@@ -84,6 +99,8 @@ TEST(HostLevels, every_level_of_this_cpu_gives_the_bytes_of_the_baseline) {
     EXPECT_THAT(got.columns, ElementsAreArray(want.columns));
     EXPECT_THAT(got.dots, ElementsAreArray(want.dots));
     EXPECT_THAT(got.scans, ElementsAreArray(want.scans));
+    EXPECT_THAT(got.turned, ElementsAreArray(want.turned));
+    EXPECT_THAT(got.rows, ElementsAreArray(want.rows));
     EXPECT_THAT(got.largest, ElementsAreArray(want.largest));
     EXPECT_EQ(std::memcmp(got.pointwise.data(), want.pointwise.data(), want.pointwise.size() * sizeof(float)), 0);
     // Sums of 333 products of at most 4, in another order.

@@ -146,11 +146,23 @@ TEST_P(CoExecutionTest, views_and_broadcasts_give_the_same_bytes) {
         const Array a = special({6, 5, 7}, f32), row = special({7}, f32), column = special({5, 1}, f32);
         const Array t = transpose(a, {2, 0, 1}), part = slice(slice(a, 2, 1, 6), 0, 2, 5);
         const auto dense = [](const Array& view) { return contiguous(view); };
-        return std::vector<Array>{
+        std::vector<Array> results;
+        for (const Dtype dtype : real_dtypes()) {  // squares of rows and what is left of them, and rows of all lengths
+          const Array wide = special({20, 3, 37}, dtype), images = special({2, 5, 7, 19}, dtype);
+          for (const Array& view : {transpose(wide, {2, 1, 0}), transpose(wide, {0, 2, 1}), transpose(wide, {1, 2, 0}),
+                                    transpose(images, {0, 3, 1, 2}), flip(transpose(wide), {0})})
+            results.push_back(dense(view));
+          for (const std::int64_t size : {3, 16, 25})
+            results.push_back(
+                dense(transpose(reshape(special({2, 5, 3 * size}, dtype), {2, 5, 3, size}), {0, 2, 1, 3})));
+        }
+        const std::vector<Array> others{
             a + row,     a * column,       a + row * column,      t * 2.0,           dense(t), part - 1.0,
             dense(part), flip(a, {1}) + a, row + full({7}, 0.25), full({3, 3}, -7.0)};
+        results.insert(results.end(), others.begin(), others.end());
+        return results;
       },
-      5);
+      13);
 }
 
 TEST_P(CoExecutionTest, running_sums_and_products_give_the_same_bytes) {
