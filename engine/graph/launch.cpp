@@ -53,6 +53,11 @@ KernelCall& KernelCall::over_items(std::int64_t n) {
   return *this;
 }
 
+KernelCall& KernelCall::works_on(std::int64_t elements) {
+  record_.worked_on = elements;
+  return *this;
+}
+
 KernelCall& KernelCall::prepares() {
   record_.is_preparation = true;
   return *this;

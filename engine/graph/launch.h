@@ -94,6 +94,7 @@ struct LaunchRecord {
   Dtype real = Dtype::f32;  // of the program; a 16-bit type is computed in f32
   std::vector<KernelArgument> arguments;
   Geometry geometry;
+  std::int64_t worked_on = 0;                    // see KernelCall::works_on; 0: not said
   bool is_preparation = false;                   // see KernelCall::prepares
   QueueCall queue_call;                          // instead of a kernel
   HostCall host_call;                            // instead of a kernel
@@ -126,6 +127,8 @@ class KernelCall {
   KernelCall& over_elements(std::int64_t n);
   // One work-item per unit, in groups of one.
   KernelCall& over_items(std::int64_t n);
+  // Says that the launch works on so few elements, where its largest array has more.
+  KernelCall& works_on(std::int64_t elements);
   // Says that this launch only prepares data for a later launch, which does the op's arithmetic: profiles show the op
   // there. Launches after the main one only sum up its partial results.
   KernelCall& prepares();

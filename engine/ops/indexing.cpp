@@ -131,7 +131,8 @@ class Take final : public Op, public Written {
     const int depth = static_cast<int>(at.depth), missing = missing_bits(dtype), from_end = places_.from_end(at.depth);
     run.kernel(sized("indexing_take_", dtype))
         .args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing, from_end)
-        .over_elements(at.outer * items * at.inner);
+        .over_elements(at.outer * items * at.inner)
+        .works_on(at.outer * items * at.inner);
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &a = request.src[0], &dy = request.dy[0];
@@ -218,15 +219,18 @@ class Gather final : public Op, public Written {
  public:
   Gather(int axis, bool is_distinct) : axis_(axis), is_distinct_(is_distinct) {}
   std::string_view name() const override { return "gather"; }
-  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
+  void hash(Hasher& hasher) const override {
+    hasher.add(static_cast<std::uint64_t>(axis_) << 1 | std::uint64_t{is_distinct_});
+  }
   void launch(Launch& run) const override {
     const Around at(run.src_shape(0), axis_);
     const std::int64_t items = run.src_shape(1)[axis_];
     const Dtype dtype = run.dst_dtype();
-    const int depth = static_cast<int>(at.depth), missing = missing_bits(dtype);
+    const int depth = static_cast<int>(at.depth), missing = missing_bits(dtype), from_end = is_distinct_ ? 0 : depth;
     run.kernel(sized("indexing_gather_", dtype))
-        .args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing, depth)
-        .over_elements(at.outer * items * at.inner);
+        .args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing, from_end)
+        .over_elements(at.outer * items * at.inner)
+        .works_on(at.outer * items * at.inner);
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &a = request.src[0], &dy = request.dy[0];
@@ -244,7 +248,7 @@ class Gather final : public Op, public Written {
 
  private:
   int axis_;
-  bool is_distinct_;  // no index comes twice in a line, so no gradients meet
+  bool is_distinct_;  // no index is negative or comes twice in a line, so no gradients meet
 };
 
 Array checked_index(const char* op, const Array& index, const char* name) {

@@ -20,16 +20,20 @@ using detail::Launch;
 using detail::Operand;
 using detail::require;
 
-// A group of a CPU device makes a block of rows of the result, a work-item of a GPU one element.
-void share_pooled_rows(const Launch& run, detail::KernelCall& call, const Shape& result) {
+// A group of a CPU device makes a block of rows of the result, a work-item of a GPU one element. Of the large windows
+// of adaptive pooling, a group's block is the smaller, as each element takes longer.
+void share_pooled_rows(const Launch& run, detail::KernelCall& call, const Shape& result, std::int64_t window) {
+  constexpr std::int64_t plain_window = 9;
   const std::int64_t rows = result[0] * result[1], row = result[2] * result[3];
   const std::int64_t block = run.constant("pool2d", "POOL2D_BLOCK", run.dst_dtype(0));
-  const std::int64_t each = std::clamp<std::int64_t>(block / row, 1, rows);
+  const std::int64_t work = row * std::max<std::int64_t>(1, window / plain_window);
+  const std::int64_t each = std::clamp<std::int64_t>(block / work, 1, rows);
   call.args(static_cast<int>(each)).over_tiles((rows + each - 1) / each);
 }
-constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, const Shape&)> kSharePooled{
-    share_pooled_rows,
-    [](const Launch&, detail::KernelCall& call, const Shape& result) { call.over_elements(result.size()); }};
+constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, const Shape&, std::int64_t)> kSharePooled{
+    share_pooled_rows, [](const Launch&, detail::KernelCall& call, const Shape& result, std::int64_t) {
+      call.over_elements(result.size());
+    }};
 
 // Sizes of one pooling. Strides of 0: the windows of adaptive pooling, of at most kh x kw.
 struct Window {
@@ -87,7 +91,7 @@ struct Window {
     auto kernel = run.kernel(entry, real);
     kernel.args(operands..., detail::pool2d_sizes{batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw});
     for (int value : more) kernel.args(value);
-    run.pick(kSharePooled)(run, kernel, result);
+    run.pick(kSharePooled)(run, kernel, result, result == dst_shape() ? std::int64_t{kh} * kw : 1);
   }
 };
 

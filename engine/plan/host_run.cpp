@@ -137,7 +137,8 @@ void move_to_host(HostProgram& program, PlanLaunch& launch) {
 }
 
 // The whole plan as one run; null if a launch has no host form, or if the run takes longer than handing the work to the
-// device and waking its threads: what a crew shares may take so much longer as the device would still need for it.
+// device, launch by launch, and waking its threads: what a crew shares may take so much longer as the device would
+// still need for it.
 std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCosts& costs, bool has_crew) {
   constexpr double most_seconds = 15e-6, most_shared_seconds = 80e-6;
   const auto is_shared = [&](const PlanLaunch& launch) {
@@ -149,7 +150,9 @@ std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCo
     if (!launch.host_form || !launch.kernel()) return nullptr;
     (is_shared(launch) ? shared_seconds : seconds) += seconds_on_host(costs, launch.host_form->work);
   }
-  if (plan.launches.empty() || seconds > most_seconds || seconds + shared_seconds > most_shared_seconds) return nullptr;
+  const double handing_over = costs.launch * static_cast<double>(plan.launches.size());
+  if (plan.launches.empty() || seconds > most_seconds || seconds + shared_seconds > most_shared_seconds + handing_over)
+    return nullptr;
   auto program = std::make_shared<HostProgram>();
   for (const PlanLaunch& launch : plan.launches) {
     auto info = std::make_shared<LaunchInfo>(*launch.info);

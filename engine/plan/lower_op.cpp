@@ -8,8 +8,9 @@
 namespace samebytes::detail {
 namespace {
 
-// Elements of the launch's largest array.
+// Elements that the launch works on: as many as its largest array has, if it does not say.
 std::int64_t most_values(const Launch& run, std::span<const Shape> results, const LaunchRecord& record) {
+  if (record.worked_on > 0) return record.worked_on;
   std::int64_t most = 0;
   for (const KernelArgument& argument : record.arguments) {
     const auto index = static_cast<std::size_t>(argument.operand.index);

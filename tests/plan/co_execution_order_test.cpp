@@ -112,6 +112,25 @@ TEST_P(CoExecutionOrderTest, a_small_evaluation_that_waits_for_nothing_is_done_b
   EXPECT_EQ(own->plans().launches_on_host, before);
 }
 
+TEST_P(CoExecutionOrderTest, a_medium_evaluation_counts_what_it_works_on) {
+  const Environment asked("SAMEBYTES_HOST_EXECUTION", "automatic"), costs("SAMEBYTES_TUNING", "off");
+  const auto own = make_engine(GetParam());
+  const EngineScope use(*own);
+  if (!runs_on_host(*own) || !is_cpu() || own->device().cores < 2 || allowed_cores().size() < 2)
+    GTEST_SKIP() << "nothing is shared with helpers, or the host does not take indices";
+  const Array rows = uniform({256, 400}), places = astype(floor(uniform({256, 1}) * 400.0), i32);
+  const Array heads = transpose(reshape(uniform({4, 256, 96}), {4, 256, 4, 24}), {0, 2, 1, 3});
+  const Array images = uniform({2, 28, 28, 32});
+  eval({rows, places, heads, images});
+  const std::uint64_t before = own->plans().launches_on_host;
+  gather(rows, 1, places).eval();  // 256 of 102400
+  EXPECT_EQ(own->plans().launches_on_host, before + 1);
+  contiguous(heads).eval();  // 4096 short rows
+  EXPECT_EQ(own->plans().launches_on_host, before + 2);
+  adaptive_max_pool2d(images, 3, 3).eval();  // few results of large windows
+  EXPECT_EQ(own->plans().launches_on_host, before + 3);
+}
+
 TEST_P(CoExecutionOrderTest, a_small_evaluation_comes_after_the_launches_that_it_waits_for) {
   const Environment asked("SAMEBYTES_HOST_EXECUTION", "automatic");
   const auto own = make_engine(GetParam(), {.seed = 3});
