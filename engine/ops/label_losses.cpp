@@ -33,21 +33,24 @@ class Labels {
          std::optional<std::int32_t> ignored = {});
 
   Dtype dtype() const { return dtype_; }
-  const Array& others() const { return others_; }  // truth [..., C]: not the class of the row
+  // Truth [..., C]: not the class of the row.
+  Array others() const { return not_equal(places_, arange(0, static_cast<double>(classes_), 1, i32)); }
   // The value of a [..., C] in the row's class; NaN if the label is no class.
   Array pick(const Array& a) const { return squeeze(gather_at(a, a.shape().rank() - 1, places_, true), -1); }
   // weight[t] of each row, or an empty handle.
   const Array& weight() const { return weight_; }
   // Losses of rows with labels that are no class become NaN, of ignored rows 0.
   Array checked(const Array& losses) const;
+  // The same of losses that are NaN there already, as what pick() gives is.
+  Array without_ignored(const Array& losses) const;
   // The mean of weighted losses over the sum of the weights of the rows that count.
   Array weighted_mean(const Array& losses) const;
 
  private:
   Dtype dtype_;
   std::int64_t classes_;
-  // places_: labels i32 [..., 1]; labels_: as real numbers; counts_: truth, where some rows are ignored
-  Array places_, others_, weight_, labels_, counts_;
+  // target_: as it was given; places_: labels i32 [..., 1]; counts_: truth, where some rows are ignored
+  Array target_, places_, weight_, counts_;
   std::optional<std::int32_t> ignored_;
 };
 
@@ -66,9 +69,8 @@ Labels::Labels(const char* op, const Array& scores, const char* name, const Arra
   dtype_ = scores.dtype() == f64 ? f64 : f32;
   const Array numbers = target.dtype() == i32 ? target : astype(target, i32);
   places_ = unsqueeze(numbers, -1);
-  others_ = not_equal(places_, arange(0, static_cast<double>(classes_), 1, i32));
-  labels_ = astype(target, f32);
-  if (ignored_) counts_ = differs(labels_, static_cast<double>(*ignored_));
+  target_ = target;
+  if (ignored_) counts_ = differs(astype(target, f32), static_cast<double>(*ignored_));
   if (weight.defined()) {
     weight_ = take(as_dtype(stop_gradient(weight), dtype_), numbers);
     if (ignored_) weight_ = where(counts_, weight_, full({}, 0.0, dtype_));  // the ignored label may be no class
@@ -76,9 +78,12 @@ Labels::Labels(const char* op, const Array& scores, const char* name, const Arra
 }
 
 Array Labels::checked(const Array& losses) const {
-  const Array outside = apply_row<kNoClass>({labels_}, {static_cast<double>(classes_)});
-  const Array result = masked_fill(losses, outside, std::numeric_limits<double>::quiet_NaN());
-  return ignored_ ? where(counts_, result, full({}, 0.0, dtype_)) : result;
+  const Array outside = apply_row<kNoClass>({astype(target_, f32)}, {static_cast<double>(classes_)});
+  return without_ignored(masked_fill(losses, outside, std::numeric_limits<double>::quiet_NaN()));
+}
+
+Array Labels::without_ignored(const Array& losses) const {
+  return ignored_ ? where(counts_, losses, full({}, 0.0, dtype_)) : losses;
 }
 
 Array Labels::weighted_mean(const Array& losses) const {
@@ -131,7 +136,7 @@ Array nll_loss(const Input& log_probability, const Input& target, const NllOptio
                       options.ignore_index);
   Array losses = -as_dtype(labels.pick(log_probability), labels.dtype());
   if (labels.weight().defined()) losses = losses * labels.weight();
-  losses = labels.checked(losses);
+  losses = labels.without_ignored(losses);
   return options.reduction == Reduction::mean ? labels.weighted_mean(losses) : reduce_loss(losses, options.reduction);
 }
 
