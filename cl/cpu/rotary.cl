@@ -28,8 +28,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(
   const vreal lanes = VLOAD(lane);
   for (int i = 0; i < pairs; i += VW) {
     const vreal angle =
-        position * (has_table ? sb_load(table + i, pairs - i, pairs - i, 0) : exp2((lanes + (real)i) * -step));
-    const vreal c = cos(angle) * scale, s = sin(angle) * turn;
+        position * (has_table ? sb_load(table + i, pairs - i, pairs - i, 0) : sb_exp2((lanes + (real)i) * -step));
+    const vreal c = sb_cos(angle) * scale, s = sb_sin(angle) * turn;
     if (i < whole) {
       for (int h = 0; h < turned; ++h) {
         const __global stored* x = src + h * src_h;
