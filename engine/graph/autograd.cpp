@@ -393,7 +393,7 @@ class ReversePass {
     const auto it = dy_.find(w.node().get());
     if (it == dy_.end()) return zeros(w.shape(), w.dtype());
     if (one_ && it->second.node()->base().storage == one_)  // the caller may write to the gradient
-      return ones(w.shape(), w.dtype());
+      return w.size() == 1 ? ones(w.shape(), w.dtype()) : broadcast_to(ones({}, w.dtype()), w.shape());
     return it->second;
   }
 

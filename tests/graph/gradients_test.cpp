@@ -1,6 +1,7 @@
 // Reverse mode on graphs: shared nodes, views, several results, cut gradients, and what cannot be differentiated.
 #include <gtest/gtest.h>
 
+#include "graph/node.h"
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
 #include "support/errors.h"
@@ -81,6 +82,15 @@ TEST_P(GradientsTest, the_derivative_of_a_loss_by_itself_is_made_once_and_belong
   const auto before = engine().plans().launches;
   gradients(sum(square(x)), std::vector<Array>{x})[0].eval();
   EXPECT_EQ(engine().plans().launches - before, 1u);
+}
+
+TEST_P(GradientsTest, the_derivative_of_a_sum_is_one_value_for_all_its_elements) {
+  const Array x = uniform({300, 400}).wait();
+  const Array d = gradients(sum(x), std::vector<Array>{x})[0];
+  d.wait();  // before a copy of it is asked for
+  EXPECT_TRUE(d.node()->is_view);
+  EXPECT_EQ(d.node()->base().shape.size(), 1);
+  EXPECT_EQ(d.to_vector<float>(), std::vector<float>(300 * 400, 1));
 }
 
 TEST_P(GradientsTest, an_intermediate_array_can_be_asked_for) {
