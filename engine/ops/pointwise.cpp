@@ -100,6 +100,14 @@ const PointwiseRow kMaxS{"maximum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 >= #0) + 
 const PointwiseRow kMinS{"minimum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 <= #0) + SB_TRUTH($0 != $0), $0, (SB_TYPE)(#0))", "Min($0,#0)", R::same, gradient_above};
 const PointwiseRow kFmod{"fmod", 2, 0, "sb_fmod($0, $1)", "Mod[fmod=1]($0,$1)", R::same, [](G g) -> Arrays {
   return {g.dy[0], g.wanted[1] ? -(g.dy[0] * trunc(g.src[0] / g.src[1])) : Array()}; }};
+// ($0 = what fmod leaves, $1 = the divisor): whether their signs differ, and the remainder that has the divisor's sign.
+#define SAMEBYTES_OTHER_SIDE "SB_TRUTH($0 < SB_ZERO) * SB_TRUTH($1 > SB_ZERO) + SB_TRUTH($0 > SB_ZERO) * SB_TRUTH($1 < SB_ZERO)"
+#define SAMEBYTES_WRITTEN_SIDE "Or(And(Less($0,0),Greater($1,0)),And(Greater($0,0),Less($1,0)))"
+const PointwiseRow kOtherSide{"other_side", 2, 0, SAMEBYTES_OTHER_SIDE, SAMEBYTES_WRITTEN_SIDE, R::truth, nullptr};
+const PointwiseRow kOfDivisor{"remainder", 2, 0, "SB_WHERE(" SAMEBYTES_OTHER_SIDE ", $0 + $1, $0)", "Where(" SAMEBYTES_WRITTEN_SIDE ",Add($0,$1),$0)", R::same, [](G g) -> Arrays {
+  return {g.dy[0], g.wanted[1] ? where(apply_row<kOtherSide>({g.src[0], g.src[1]}), g.dy[0], g.dy[0] * 0.0) : Array()}; }};
+#undef SAMEBYTES_OTHER_SIDE
+#undef SAMEBYTES_WRITTEN_SIDE
 // Of whole numbers; by -1 and by 0 it is 0, where the processor's own would trap.
 const PointwiseRow kModulo{"modulo", 2, 0,
   "$0 % SB_WHERE(SB_TRUTH($1 == SB_ZERO) + SB_TRUTH($1 == -(SB_TYPE)(1)), (SB_TYPE)(1), $1)", nullptr, R::same, nullptr, PointwiseRow::kAllFlat};
@@ -399,8 +407,7 @@ Array fmod(const Input& a, const Input& b) {
 Array remainder(const Input& a, const Input& b) {
   Array rest = fmod(a, b);
   if (rest.dtype() == u8 || rest.dtype() == bool_) return rest;
-  const Array is_other_side = not_equal(less(rest, 0), less(b, 0));
-  return where(minimum(not_equal(rest, 0), is_other_side), rest + b, rest);
+  return detail::binary(detail::kOfDivisor, SAMEBYTES_ROW(kOfDivisor), rest, b);
 }
 // A number as an array that the array's type takes.
 static Array beside(const char* op, const Array& a, const Number& number) {

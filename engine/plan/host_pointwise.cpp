@@ -110,7 +110,10 @@ class Compiler {
     if (program_.registers == HostPointwise::kMostRegisters) throw Unknown();
     return {program_.registers++, kind};
   }
+  // The value of the instruction; texts repeat themselves, so it may be there already.
   Value emit(Code code, NumberKind kind, Value a, Value b = {}, Value c = {}) {
+    for (const HostInstruction& made : program_.code)
+      if (made.code == code && made.a == a.at && made.b == b.at && made.c == c.at) return {made.to, kind};
     const Value to = fresh(kind);
     program_.code.push_back({code, to.at, a.at, b.at, c.at});
     return to;
@@ -159,6 +162,12 @@ class Compiler {
   bool is_zero(int at) const {
     return std::any_of(program_.constants.begin(), program_.constants.end(),
                        [at](const HostPointwise::Constant& it) { return it.to == at && it.value == 0; });
+  }
+  // What a constant real is, if its negative is another number.
+  std::optional<double> number_in(Value value) const {
+    for (const HostPointwise::Constant& it : program_.constants)
+      if (it.to == value.at && it.is_real && it.value != 0) return it.value;
+    return std::nullopt;
   }
 
   // A comparison used by only one choice becomes part of it, and larger patterns become one instruction.
@@ -287,6 +296,7 @@ class Compiler {
       case Expression::Kind::cast: return of(expression.parts[0]);  // of what already has the compute type
       case Expression::Kind::negate: {
         const Value value = of(expression.parts[0]);
+        if (const auto known = number_in(value)) return constant(kRealNumber, -*known);
         return emit(value.is_real() ? Code::negate : Code::negate_i, value.kind, value);
       }
       case Expression::Kind::binary: return binary(expression);
@@ -329,7 +339,7 @@ class Compiler {
     }
     const Value result = emit(code, left.kind, left, right);
     const auto a = truth_of(left), b = truth_of(right);
-    if (a && b && (sign->word == "+" || sign->word == "-"))
+    if (a && b && (sign->word == "+" || sign->word == "-" || sign->word == "*"))
       truth_of_.try_emplace(result.at, emit(sign->of_ints, kWholeNumber, *a, *b));
     return result;
   }

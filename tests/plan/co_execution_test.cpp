@@ -123,6 +123,10 @@ TEST_P(CoExecutionTest, pointwise_ops_give_the_same_bytes) {
                                    relu6(a * 4.0),
                                    hard_sigmoid(b * 2.0),
                                    hard_swish(a),
+                                   leaky_relu(a, 0.1),
+                                   prelu(a, special({67}, f32)),
+                                   mish(b),
+                                   remainder(a, b),
                                    sign(a),
                                    stop_gradient(a) * 2.0};
         for (const Dtype dtype : {f16, bf16}) {
