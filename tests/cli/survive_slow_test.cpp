@@ -49,13 +49,16 @@ TEST(SurviveSlowSets, a_residual_network_with_augmentation_goes_on) {
 // it.
 TEST(SurviveSlowSignals, one_sigterm_ends_a_run_that_hangs_in_its_driver) {
   if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with sanitizers";
+  const TemporaryFolder folder;
   const Outcome outcome = run_program(
       {"/bin/bash", "-c",
        "LD_PRELOAD=$PRELOAD \"$COMMAND\" train digits --epochs 1000 --stall-seconds 0 --host-execution off & "
-       "sleep 8; kill -TERM $!; wait $!"},
+       "for i in $(seq 600); do [ -s \"$SAMEBYTES_FAULTS_SEEN\" ] && break; sleep 0.1; done; sleep 1; "
+       "kill -TERM $!; wait $!"},
       {{"PRELOAD", built_program("libfaults_preload.so")},
        {"COMMAND", built_program("samebytes")},
-       {"SAMEBYTES_FAULTS", "silent clEnqueueNDRangeKernel 300"}});
+       {"SAMEBYTES_FAULTS", "silent clEnqueueNDRangeKernel 300"},
+       {"SAMEBYTES_FAULTS_SEEN", folder / "seen"}});
   EXPECT_EQ(outcome.status, 128 + SIGALRM) << outcome.output;
 }
 
