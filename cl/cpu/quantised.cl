@@ -5,7 +5,8 @@
 //
 //   forward    B(p,j) = W[j,p]   k within rows: 16 rows are dequantised 16 values at a time and transposed in registers
 //   gradient   B(p,j) = W[p,j]   k over rows: a panel's part of each row is dequantised where it belongs
-// Program: quantised
+// quantised_few: a few rows of A, as a step of generation has them; sums of 16 lanes along the rows of W, without
+// panels. Program: quantised
 #define GEMM_PACK_BLOCKS(blocks, layout, k0, kc, j, n, packed) quantised_pack(blocks, layout, k0, kc, j, n, packed)
 #include "cpu/quantised_unpack.clh"
 
@@ -96,6 +97,116 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_product(
   START(c);
   START(part);
   gemm_product(a, 0, bias, residual, c, part, s, share, flags, blocks, layout);
+}
+
+#if !defined(SAMEBYTES_F64) && !defined(SAMEBYTES_STORE_16)
+QUANTISED_INLINE float quantised_lanes(const float16 v) {
+  const float8 eight = v.lo + v.hi;
+  const float4 four = eight.lo + eight.hi;
+  const float2 two = four.lo + four.hi;
+  return two.x + two.y;
+}
+
+// c [rows i0 to i0 + ROWS - 1][columns j to j + COLUMNS - 1]; rows and columns beyond the last are the last once more.
+// A lane's sum runs over k, so a value depends on its own row and column alone.
+#define QUANTISED_FEW(name, ROWS, COLUMNS)                                                                            \
+  QUANTISED_INLINE void name(__global const float* a, const long a_row, __global const uchar* blocks,                 \
+                             const quantised_rows layout, __global const float* bias, __global const float* residual, \
+                             __global float* c, const int m, const int n, const int k, const int i0, const int j,     \
+                             const int flags, const int type) {                                                       \
+    __global const float* x[ROWS];                                                                                    \
+    __global const uchar* w[COLUMNS];                                                                                 \
+    float16 sums[ROWS][COLUMNS];                                                                                      \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) x[i] = a + min(i0 + i, m - 1) * a_row;                           \
+    _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) w[r] = blocks + min(j + r, n - 1) * (long)layout.row_bytes;   \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                                \
+      _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) sums[i][r] = (float16)(0);                                  \
+    }                                                                                                                 \
+    for (int step = 0; step < k / QUANTISED_STEP; step += 2) {                                                        \
+      _Pragma("unroll") for (int half_step = 0; half_step < 2; ++half_step) {                                         \
+        float16 values[COLUMNS];                                                                                      \
+        _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) values[r] = quantised_16(w[r], step + half_step, type);   \
+        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                            \
+          const float16 own = vload16(step + half_step, x[i]);                                                        \
+          _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) sums[i][r] = fma(values[r], own, sums[i][r]);           \
+        }                                                                                                             \
+      }                                                                                                               \
+    }                                                                                                                 \
+    for (int i = 0; i < ROWS && i0 + i < m; ++i) {                                                                    \
+      for (int r = 0; r < COLUMNS && j + r < n; ++r) {                                                                \
+        const long at = (long)(i0 + i) * n + j + r;                                                                   \
+        c[at] = gemm_finish(quantised_lanes(sums[i][r]), c + at, bias + j + r, residual + at, flags);                 \
+      }                                                                                                               \
+    }                                                                                                                 \
+  }
+#define QUANTISED_ONE_COLUMNS 4
+#define QUANTISED_SOME_ROWS 4
+#define QUANTISED_SOME_COLUMNS 2
+QUANTISED_FEW(quantised_one, 1, QUANTISED_ONE_COLUMNS)
+QUANTISED_FEW(quantised_some, QUANTISED_SOME_ROWS, QUANTISED_SOME_COLUMNS)
+
+QUANTISED_INLINE void quantised_few_type(__global const float* a, const long a_row, __global const uchar* blocks,
+                                         const quantised_rows layout, __global const float* bias,
+                                         __global const float* residual, __global float* c, const int m, const int n,
+                                         const int k, const int first, const int last, const int flags,
+                                         const int type) {
+  if (m == 1) {
+    for (int j = first; j < last; j += QUANTISED_ONE_COLUMNS)
+      quantised_one(a, a_row, blocks, layout, bias, residual, c, m, n, k, 0, j, flags, type);
+    return;
+  }
+  for (int j = first; j < last; j += QUANTISED_SOME_COLUMNS) {
+    for (int i = 0; i < m; i += QUANTISED_SOME_ROWS)
+      quantised_some(a, a_row, blocks, layout, bias, residual, c, m, n, k, i, j, flags, type);
+  }
+}
+#else
+// Rare: one text for all types, a value at a time.
+static void quantised_few_type(__global const stored* a, const long a_row, __global const uchar* blocks,
+                               const quantised_rows layout, __global const real* bias, __global const stored* residual,
+                               __global stored* c, const int m, const int n, const int k, const int first,
+                               const int last, const int flags, const int type) {
+  for (int j = first; j < last; ++j) {
+    for (int i = 0; i < m; ++i) {
+      real sum = 0, values[QUANTISED_STEP];
+      for (int p = 0; p < k; p += QUANTISED_STEP) {
+        quantised_put(quantised_16(blocks + j * (long)layout.row_bytes, p / QUANTISED_STEP, type), values);
+        for (int l = 0; l < QUANTISED_STEP; ++l) sum = FMA(values[l], LOAD(a + i * a_row + p + l), sum);
+      }
+      const long at = (long)i * n + j;
+      STORE(gemm_finish(sum, c + at, bias + j, residual + at, flags), c + at);
+    }
+  }
+}
+#endif
+
+// c [m][n] = a [m][k], contiguous along k, times W' with the epilogue of `flags`. Groups: columns_per_group columns, a
+// multiple of QUANTISED_ONE_COLUMNS.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_few(
+    ARRAY(const stored, a), ARRAY(const uchar, blocks), ARRAY(const real, bias), ARRAY(const stored, residual),
+    ARRAY(stored, c), const quantised_rows layout, const gemm_sizes s, const int columns_per_group, const int flags) {
+  START(a);
+  START(blocks);
+  START(bias);
+  START(residual);
+  START(c);
+  const int first = (int)get_group_id(0) * columns_per_group, last = min(s.n, first + columns_per_group);
+#if defined(SAMEBYTES_F64) || defined(SAMEBYTES_STORE_16)
+  quantised_few_type(a, s.a_row, blocks, layout, bias, residual, c, s.m, s.n, s.k, first, last, flags, layout.type);
+#else
+#define QUANTISED_CASE_FEW(type)                                                                                \
+  case type:                                                                                                    \
+    quantised_few_type(a, s.a_row, blocks, layout, bias, residual, c, s.m, s.n, s.k, first, last, flags, type); \
+    break
+  switch (layout.type) {
+    QUANTISED_CASE_FEW(QUANTISED_Q8_0);
+    QUANTISED_CASE_FEW(QUANTISED_Q4_0);
+    QUANTISED_CASE_FEW(QUANTISED_Q4_K);
+    QUANTISED_CASE_FEW(QUANTISED_Q5_K);
+    QUANTISED_CASE_FEW(QUANTISED_Q6_K);
+    QUANTISED_CASE_FEW(QUANTISED_NF4);
+  }
+#endif
 }
 
 // dst [rows][columns] = the values of the rows. Groups: a contiguous share of the rows each.

@@ -1,10 +1,12 @@
-// Products with a matrix of quantised rows (shared/quantised.h): the tiles of gemm.cl, whose values of B are dequantised
-// as they are loaded into local memory, once for each tile of C.
-// Program: quantised
+// Products with a matrix of quantised rows (shared/quantised.h): the tiles of gemm.cl, whose values of B are
+// dequantised as they are loaded into local memory, once for each tile of C; for a few rows of A a group sums each
+// column of C. Program: quantised
 #include "shared/gemm.clh"
 #include "shared/quantised.h"
 
-#define QUANTISED_TILE 64   // rows and columns of C of a group of 16 x 16 work-items
+#define QUANTISED_TILE 64  // rows and columns of C of a group of 16 x 16 work-items
+#define QUANTISED_FEW_ROWS 8
+#define QUANTISED_FEW_ITEMS 64
 #define QUANTISED_PITCH 65  // of a row in local memory; odd, so that a column's values lie in different banks
 
 static float quantised_half(__global const uchar* p) { return sb_f16_value((ushort)(p[0] | (ushort)p[1] << 8)); }
@@ -45,9 +47,9 @@ static float quantised_value(__global const uchar* row, const int i, const int t
   return quantised_half(b) * (float)scale * (float)q - quantised_half(b + 2) * (float)least;
 }
 
-// c [m][n] = a [m][k] * B with the epilogue of `flags`, or where part is there, part[split] (as c) = the product over the
-// split's part of k. Groups: x = ceil(m/64)*ceil(n/64), tiles of 64 x 64, column tile fastest; y = splits. Work-items load
-// along a row of blocks, and hold rows ly + 16 r and columns lx + 16 s.
+// c [m][n] = a [m][k] * B with the epilogue of `flags`, or where part is there, part[split] (as c) = the product over
+// the split's part of k. Groups: x = ceil(m/64)*ceil(n/64), tiles of 64 x 64, column tile fastest; y = splits.
+// Work-items load along a row of blocks, and hold rows ly + 16 r and columns lx + 16 s.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void quantised_product(
     ARRAY(const stored, a), ARRAY(const uchar, blocks), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), ARRAY(real, part), const quantised_rows layout, const gemm_sizes s, const gemm_strips share,
@@ -121,6 +123,40 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void quantised_product
           STORE(gemm_finish(acc[r][t], c + at, bias + j, residual + at, flags), c + at);
       }
     }
+  }
+}
+
+// c [m][n] = a [m][k], contiguous along k, times W' with the epilogue of `flags`, for m of QUANTISED_FEW_ROWS at most.
+// Groups: a column each, whose sums over k its work-items share.
+__kernel __attribute__((reqd_work_group_size(QUANTISED_FEW_ITEMS, 1, 1))) void quantised_few(
+    ARRAY(const stored, a), ARRAY(const uchar, blocks), ARRAY(const real, bias), ARRAY(const stored, residual),
+    ARRAY(stored, c), const quantised_rows layout, const gemm_sizes s, const int flags) {
+  START(a);
+  START(blocks);
+  START(bias);
+  START(residual);
+  START(c);
+  __local real sums[QUANTISED_FEW_ROWS * QUANTISED_FEW_ITEMS];
+  const int j = get_group_id(0), item = get_local_id(0);
+  real own[QUANTISED_FEW_ROWS];
+  for (int i = 0; i < QUANTISED_FEW_ROWS; ++i) own[i] = 0;
+  __global const uchar* row = blocks + j * layout.row_bytes;
+  for (int p = item; p < s.k; p += QUANTISED_FEW_ITEMS) {
+    const real value = quantised_value(row, p, layout.type);
+    for (int i = 0; i < s.m; ++i) own[i] = FMA(value, LOAD(a + i * s.a_row + p), own[i]);
+  }
+  for (int i = 0; i < QUANTISED_FEW_ROWS; ++i) sums[i * QUANTISED_FEW_ITEMS + item] = own[i];
+  for (int half_items = QUANTISED_FEW_ITEMS / 2; half_items > 0; half_items /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < half_items) {
+      for (int i = 0; i < s.m; ++i)
+        sums[i * QUANTISED_FEW_ITEMS + item] += sums[i * QUANTISED_FEW_ITEMS + item + half_items];
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < s.m) {
+    const long at = (long)item * s.n + j;
+    STORE(gemm_finish(sums[item * QUANTISED_FEW_ITEMS], c + at, bias + j, residual + at, flags), c + at);
   }
 }
 

@@ -320,6 +320,21 @@ void gpu_quantised(KernelCall& call, const GemmCase& x, const GemmTiles& t) {
 constexpr PerPersonality<void (*)(KernelCall& call, const GemmCase& x, const GemmTiles& t)> kQuantised{cpu_quantised,
                                                                                                        gpu_quantised};
 
+// quantised_few: rows of A up to which it pays (the GPU's kernel has as many sums), and columns that a group is worth.
+constexpr std::int64_t kFewRows = 8, kFewColumns = 16, kFewGroupsOfACore = 4;
+
+void cpu_few(Launch& run, KernelCall& call, const GemmCase& x) {
+  // A value does not depend on the groups, so they may follow from the cores.
+  const std::int64_t groups = kFewGroupsOfACore * static_cast<std::int64_t>(run.cores());
+  const std::int64_t width = ceil_div(ceil_div(x.p.n, groups), kFewColumns) * kFewColumns;
+  call.args(i32_of(width), x.e.flags).over_tiles(ceil_div(x.p.n, width));
+}
+void gpu_few(Launch& run, KernelCall& call, const GemmCase& x) {
+  const std::int64_t items = run.constant("quantised", "QUANTISED_FEW_ITEMS", x.real);
+  call.args(x.e.flags).over_tiles(x.p.n, 1, 1, i32_of(items), 1);
+}
+constexpr PerPersonality<void (*)(Launch& run, KernelCall& call, const GemmCase& x)> kQuantisedFew{cpu_few, gpu_few};
+
 void require_sizes(const char* op, const GemmProblem& p) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   if (p.m > most || p.n > most || p.k > most || p.outer * p.inner > most)
@@ -417,6 +432,12 @@ void launch_gemm_quantised(Launch& run, Operand a, Operand blocks, Operand bias,
                            Dtype real, const quantised_rows& rows) {
   require_sizes("quantised_linear", p);
   const GemmCase whole{a, blocks, c, epilogues_of(run, bias), p, real};
+  if (p.m <= kFewRows && p.a_col == 1 && real == f32 && rows.is_transposed == 0) {
+    KernelCall call = run.kernel("quantised_few", real);
+    call.args(a, blocks, bias, whole.e.residual, c, rows, sizes_of(p));
+    run.pick(kQuantisedFew)(run, call, whole);
+    return;
+  }
   const GemmTiles t = run.pick(kGemmTiling).plan(run, p, real);
   const bool split = t.splits > 1;
   GemmCase one = whole;

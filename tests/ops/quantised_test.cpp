@@ -127,7 +127,7 @@ struct Case {
 };
 
 TEST_P(QuantisedTest, products_and_gradients_are_sums_over_those_values) {
-  for (const Case& c : {Case{1, 3, 256}, Case{5, 17, 256}, Case{9, 101, 768}, Case{67, 50, 1280}})
+  for (const Case& c : {Case{1, 3, 256}, Case{5, 17, 256}, Case{8, 38, 512}, Case{9, 101, 768}, Case{67, 50, 1280}})
     for (const QuantisedType type : kAll) {
       const auto [m, n, k] = c;
       const Bytes bytes = random_blocks(type, n, k);
@@ -179,6 +179,17 @@ TEST_P(QuantisedTest, is_the_product_with_the_dequantised_matrix_in_what_surroun
   near(quantised_linear(transpose(turned), blocks, q4_0), linear(reshape(x, {14, 64}), wide));
   EXPECT_EQ(quantised_linear(zeros({0, 64}), blocks, q4_0).shape(), (Shape{0, 33}));
   EXPECT_EQ(quantised_linear(astype(x, bf16), blocks, q4_0).dtype(), bf16);
+}
+
+TEST_P(QuantisedTest, a_row_among_a_few_has_the_bytes_of_the_row_alone) {
+  for (const QuantisedType type : kAll) {
+    const Array blocks = blocks_of(random_blocks(type, 37, 768), 37), x = normal({7, 768}, 0, 1, f32, {.seed = 3});
+    const Array all = quantised_linear(x, blocks, type);
+    for (std::int64_t i = 0; i < 7; ++i)
+      EXPECT_TRUE(same_bytes(contiguous(slice(all, 0, i, i + 1)),
+                             quantised_linear(contiguous(slice(x, 0, i, i + 1)), blocks, type)))
+          << format_of(type).name << " " << i;
+  }
 }
 
 TEST_P(QuantisedTest, gradient_is_the_numerical_one) {
