@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/json.h"
+#include "models/answer.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
 
@@ -26,37 +27,6 @@ std::vector<std::int32_t> ends_of(const std::string& folder) {
     return ends.get<std::vector<std::int32_t>>();
   });
 }
-
-// Lets text through that cannot become one of the words that end it.
-class StopWords {
- public:
-  explicit StopWords(std::vector<std::string> words) : words_(std::move(words)) { std::erase(words_, std::string()); }
-  // What can be shown now.
-  std::string add(const std::string& text) {
-    held_ += text;
-    std::size_t end = std::string::npos;
-    for (const std::string& word : words_) end = std::min(end, held_.find(word));
-    if (end != std::string::npos) {
-      has_stopped_ = true;
-      held_.resize(end);
-      return std::exchange(held_, {});
-    }
-    std::size_t kept = 0;  // the longest end of the text that begins a word
-    for (const std::string& word : words_)
-      for (std::size_t size = std::min(word.size() - 1, held_.size()); size > kept; --size)
-        if (held_.compare(held_.size() - size, size, word, 0, size) == 0) kept = size;
-    std::string shown = held_.substr(0, held_.size() - kept);
-    held_.erase(0, shown.size());
-    return shown;
-  }
-  std::string finish() { return std::exchange(held_, {}); }
-  bool has_stopped() const { return has_stopped_; }
-
- private:
-  std::vector<std::string> words_;
-  std::string held_;
-  bool has_stopped_ = false;
-};
 
 }  // namespace
 
@@ -90,24 +60,16 @@ Reply Chat::reply(const std::string& message, const ReplyOptions& options) {
     const std::vector<std::int32_t> ids = prompt();
     Reply reply;
     reply.prompt_tokens = static_cast<std::int64_t>(ids.size());
-    text::TextStream stream(tokenizer_);
-    StopWords stop(options.stop);
-    const auto tell = [&](const std::string& text) {
-      reply.text += text;
-      return text.empty() || !options.on_text || options.on_text(text);
-    };
+    Answer answer(tokenizer_, {.ends = ends_, .stop = options.stop, .on_text = options.on_text});
     GenerateOptions sampling = options.sampling;
     sampling.on_token = [&](std::int32_t id) {
       ++reply.tokens;
       const bool goes_on = !options.sampling.on_token || options.sampling.on_token(id);
-      if (std::find(ends_.begin(), ends_.end(), id) != ends_.end()) return false;
-      return tell(stop.add(stream.add(id))) && !stop.has_stopped() && goes_on;
+      return answer.add(id) && goes_on;
     };
     generate(model_, ids, sampling);
-    if (!stop.has_stopped()) {
-      tell(stop.add(stream.finish()));
-      if (!stop.has_stopped()) tell(stop.finish());
-    }
+    answer.finish();
+    reply.text = answer.text();
     add("assistant", reply.text);
     return reply;
   } catch (...) {

@@ -1,5 +1,6 @@
 #include "models/decoder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "samebytes/error.h"
@@ -59,14 +60,23 @@ DecoderLayer::DecoderLayer(const Weights& at, const DecoderLayerOptions& o)
   behind_network_.emplace(at.at("post_feedforward_layernorm"), o.attention.width, o.norm, o.eps);
 }
 
-Array DecoderLayer::forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache) {
+template <class Attend>
+Array DecoderLayer::layer(const Array& x, const Attend& attend) {
   return call([&] {
-    Array y = attention_.forward(before_attention_(x), sight, cache);
+    Array y = attend(before_attention_(x));
     if (behind_attention_) y = (*behind_attention_)(y);
     const Array middle = x + y;
     y = network_(before_network_(middle));
     return middle + (behind_network_ ? (*behind_network_)(y) : y);
   });
+}
+
+Array DecoderLayer::forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache) {
+  return layer(x, [&](const Array& y) { return attention_.forward(y, sight, cache); });
+}
+Array DecoderLayer::forward_texts(const Array& x, std::span<const Sight> sights,
+                                  std::span<nn::KeyValueCache* const> caches) {
+  return layer(x, [&](const Array& y) { return attention_.forward_texts(y, sights, caches); });
 }
 
 void DecoderLayer::visit(nn::Visitor& visitor) {
@@ -159,9 +169,8 @@ ModelOutput Decoder::compute(const ModelInput& input) {
 }
 
 Array Decoder::forward(const Input& ids, DecoderCache& cache) {
-  if (cache.size() != layers_.size())
-    throw ArgumentError(kind() + ": expected one cache per layer, got " + std::to_string(cache.size()) + " for " +
-                        std::to_string(layers_.size()) + " layers");
+  DecoderCache* const caches[] = {&cache};
+  require_caches(*this, caches, layers_.size());
   return call([&] {
     Array x = embedded(ids);
     const Sight sight;
@@ -170,6 +179,22 @@ Array Decoder::forward(const Input& ids, DecoderCache& cache) {
     const Array hidden = norm_(slice(x, 1, length - 1, length));
     return head_name_ == "Model" ? hidden : logits_of(hidden);
   });
+}
+
+Array Decoder::forward_texts(const Input& ids, std::span<DecoderCache* const> caches) {
+  require_texts(*this, ids, caches, layers_.size());
+  return call([&] {
+    Array x = embedded(ids);
+    const std::vector<Sight> sights(caches.size());
+    for (std::size_t i = 0; i < layers_.size(); ++i) x = layers_[i]->forward_texts(x, sights, caches_of(caches, i));
+    const Array hidden = norm_(x);
+    return head_name_ == "Model" ? hidden : logits_of(hidden);
+  });
+}
+
+bool Decoder::reads_in_parts(std::int64_t length) const {
+  return std::all_of(options_.ropes.begin(), options_.ropes.end(),
+                     [&](const auto& rope) { return !rope->turns_by_length(length); });
 }
 
 DecoderCache Decoder::make_cache(std::int64_t batch, std::int64_t capacity) const {

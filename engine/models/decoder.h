@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ class DecoderLayer final : public nn::Module {
   DecoderLayer(const Weights& at, const DecoderLayerOptions& options);
   using Module::forward;
   Array forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache);
+  Array forward_texts(const Array& x, std::span<const Sight> sights, std::span<nn::KeyValueCache* const> caches);
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "DecoderLayer"; }
   nn::KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const {
@@ -46,6 +48,8 @@ class DecoderLayer final : public nn::Module {
   }
 
  private:
+  template <class Attend>
+  Array layer(const Array& x, const Attend& attend);
   SelfAttention attention_;
   FeedForward network_;
   Norm before_attention_, before_network_;
@@ -58,6 +62,8 @@ class Decoder final : public Pretrained {
   bool is_decoder() const override { return true; }
   using Pretrained::forward;
   Array forward(const Input& ids, DecoderCache& cache) override;
+  Array forward_texts(const Input& ids, std::span<DecoderCache* const> caches) override;
+  bool reads_in_parts(std::int64_t length) const override;
   DecoderCache make_cache(std::int64_t batch, std::int64_t capacity) const override;
   std::int64_t turning_point() const override;
   Array vocabulary_weight() const override;

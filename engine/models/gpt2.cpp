@@ -18,10 +18,10 @@ class Block final : public nn::Module {
         network_(at.at("mlp"), network) {}
   using Module::forward;
   Array forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache) {
-    return call([&] {
-      const Array middle = x + attention_.forward(norm1_(x), sight, cache);
-      return middle + network_(norm2_(middle));
-    });
+    return call([&] { return behind(x, attention_.forward(norm1_(x), sight, cache)); });
+  }
+  Array forward_texts(const Array& x, std::span<const Sight> sights, std::span<nn::KeyValueCache* const> caches) {
+    return call([&] { return behind(x, attention_.forward_texts(norm1_(x), sights, caches)); });
   }
   void visit(nn::Visitor& visitor) override {
     visitor.child("ln_1", norm1_);
@@ -33,6 +33,10 @@ class Block final : public nn::Module {
   const SelfAttention& attention() const { return attention_; }
 
  private:
+  Array behind(const Array& x, const Array& attended) {
+    const Array middle = x + attended;
+    return middle + network_(norm2_(middle));
+  }
   Norm norm1_;
   SelfAttention attention_;
   Norm norm2_;
@@ -77,14 +81,29 @@ class Gpt2 final : public Pretrained {
   std::string adapter_prefix() const override { return prefix_.empty() && head_ != "Model" ? "transformer" : ""; }
   using Pretrained::forward;
   Array forward(const Input& ids, DecoderCache& cache) override {
-    if (cache.size() != blocks_.size())
-      throw ArgumentError("gpt2: expected one cache per layer, got " + std::to_string(cache.size()) + " for " +
-                          std::to_string(blocks_.size()) + " layers");
+    DecoderCache* const caches[] = {&cache};
+    require_caches(*this, caches, blocks_.size());
     return call([&] {
       Array x = embedded(ids, cache.front().length());
       for (std::size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i]->forward(x, {}, &cache[i]);
       const std::int64_t length = x.shape()[1];
       return logits_of(norm_(slice(x, 1, length - 1, length)));
+    });
+  }
+  Array forward_texts(const Input& ids, std::span<DecoderCache* const> caches) override {
+    require_texts(*this, ids, caches, blocks_.size());
+    std::vector<std::int32_t> places;
+    for (const DecoderCache* cache : caches) {
+      if (cache->front().length() >= positions_)
+        throw ArgumentError("gpt2: expected at most " + std::to_string(positions_) + " tokens, got " +
+                            std::to_string(cache->front().length() + 1));
+      places.push_back(static_cast<std::int32_t>(cache->front().length()));
+    }
+    return call([&] {
+      Array x = tokens_(ids) + places_(array(places, {static_cast<std::int64_t>(places.size()), 1}));
+      const std::vector<Sight> sights(caches.size());
+      for (std::size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i]->forward_texts(x, sights, caches_of(caches, i));
+      return logits_of(norm_(x));
     });
   }
   DecoderCache make_cache(std::int64_t batch, std::int64_t capacity) const override {

@@ -143,29 +143,50 @@ Array SelfAttention::turned(const Array& x, std::int64_t offset) const {
 }
 
 Array SelfAttention::forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache) {
-  return call([&] { return attend(x, sight, cache); });
+  return call([&] { return result_(attend(heads_of(x), sight, cache)); });
 }
 
-Array SelfAttention::attend(const Array& x, const Sight& sight, nn::KeyValueCache* cache) {
+Array SelfAttention::forward_texts(const Array& x, std::span<const Sight> sights,
+                                   std::span<nn::KeyValueCache* const> caches) {
+  return call([&] {
+    const Heads all = heads_of(x);
+    std::vector<Array> rows;
+    for (std::size_t i = 0; i < caches.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      const auto own = [&](const Array& heads) { return slice(heads, 0, row, row + 1); };
+      rows.push_back(attend({own(all.q), own(all.k), own(all.v)}, sights[i], caches[i]));
+    }
+    return result_(concat(rows, 0));
+  });
+}
+
+SelfAttention::Heads SelfAttention::heads_of(const Array& x) {
   const auto& o = options_;
-  const std::int64_t batch = x.shape()[0], tokens = x.shape()[1], offset = cache != nullptr ? cache->length() : 0;
-  Array q, k, v;
+  const std::int64_t batch = x.shape()[0], tokens = x.shape()[1];
+  Heads heads;
   if (fused_) {
     const Array all = reshape((*fused_)(x), {batch, tokens, o.heads + 2 * o.kv_heads, o.depth});
-    q = slice(all, 2, 0, o.heads);
-    k = slice(all, 2, o.heads, o.heads + o.kv_heads);
-    v = slice(all, 2, o.heads + o.kv_heads, o.heads + 2 * o.kv_heads);
+    heads.q = slice(all, 2, 0, o.heads);
+    heads.k = slice(all, 2, o.heads, o.heads + o.kv_heads);
+    heads.v = slice(all, 2, o.heads + o.kv_heads, o.heads + 2 * o.kv_heads);
   } else {
-    q = reshape((*query_)(x), {batch, tokens, o.heads, o.depth});
-    k = reshape((*key_)(x), {batch, tokens, o.kv_heads, o.depth});
-    v = reshape((*value_)(x), {batch, tokens, o.kv_heads, o.depth});
+    heads.q = reshape((*query_)(x), {batch, tokens, o.heads, o.depth});
+    heads.k = reshape((*key_)(x), {batch, tokens, o.kv_heads, o.depth});
+    heads.v = reshape((*value_)(x), {batch, tokens, o.kv_heads, o.depth});
   }
   if (o.head_norm) {
-    q = (*query_norm_)(q);
-    k = (*key_norm_)(k);
+    heads.q = (*query_norm_)(heads.q);
+    heads.k = (*key_norm_)(heads.k);
   }
-  q = turned(q, offset);
-  k = turned(k, offset);
+  return heads;
+}
+
+Array SelfAttention::attend(const Heads& heads, const Sight& sight, nn::KeyValueCache* cache) {
+  const auto& o = options_;
+  const std::int64_t batch = heads.q.shape()[0], tokens = heads.q.shape()[1];
+  const std::int64_t offset = cache != nullptr ? cache->length() : 0;
+  const Array q = turned(heads.q, offset);
+  Array k = turned(heads.k, offset), v = heads.v;
   if (cache != nullptr) std::tie(k, v) = cache->append(concat({k, v}, 2));
   const std::int64_t keys = k.shape()[1];
   AttentionOptions how{.causal = o.causal, .lengths = sight.lengths, .soft_cap = o.soft_cap};
@@ -180,7 +201,7 @@ Array SelfAttention::attend(const Array& x, const Sight& sight, nn::KeyValueCach
       made = sight.near.insert(made, {o.window, window_mask(tokens, keys, offset, o.window)});
     how.mask = how.mask.defined() ? logical_and(how.mask, made->second) : made->second;
   }
-  return result_(reshape(scaled_dot_product_attention(q, k, v, how), {batch, tokens, o.heads * o.depth}));
+  return reshape(scaled_dot_product_attention(q, k, v, how), {batch, tokens, o.heads * o.depth});
 }
 
 nn::KeyValueCache SelfAttention::make_cache(std::int64_t batch, std::int64_t capacity) const {
@@ -254,6 +275,28 @@ void require_ids(const Config& config, const Array& x, std::int64_t most) {
   if (x.shape()[1] > most)
     throw ArgumentError(name + ": expected at most " + std::to_string(std::max<std::int64_t>(most, 0)) +
                         " tokens, got " + std::to_string(x.shape()[1]));
+}
+
+void require_caches(const Pretrained& model, std::span<DecoderCache* const> caches, std::size_t layers) {
+  for (const DecoderCache* cache : caches)
+    if (cache->size() != layers)
+      throw ArgumentError(model.kind() + ": expected one cache per layer, got " + std::to_string(cache->size()) +
+                          " for " + std::to_string(layers) + " layers");
+}
+
+void require_texts(const Pretrained& model, const Array& ids, std::span<DecoderCache* const> caches,
+                   std::size_t layers) {
+  require_ids(model.config(), ids);
+  if (ids.shape() != Shape{static_cast<std::int64_t>(caches.size()), 1})
+    throw ArgumentError(model.kind() + ": expected one token for each of " + std::to_string(caches.size()) +
+                        " caches, got ids " + ids.shape().to_string());
+  require_caches(model, caches, layers);
+}
+
+std::vector<nn::KeyValueCache*> caches_of(std::span<DecoderCache* const> caches, std::size_t layer) {
+  std::vector<nn::KeyValueCache*> own;
+  for (DecoderCache* cache : caches) own.push_back(&(*cache)[layer]);
+  return own;
 }
 
 }  // namespace samebytes::models

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/rope.h"
 #include "samebytes/models/config.h"
+#include "samebytes/models/pretrained.h"
 #include "samebytes/models/weights.h"
 #include "samebytes/nn/attention.h"
 #include "samebytes/nn/module.h"
@@ -108,12 +110,18 @@ class SelfAttention final : public nn::Module {
   using Module::forward;
   // x [N, T, C]; with a cache its tokens come before those of x.
   Array forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache = nullptr);
+  // x [N, 1, C]: the next tokens of N texts, each behind its own cache.
+  Array forward_texts(const Array& x, std::span<const Sight> sights, std::span<nn::KeyValueCache* const> caches);
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "SelfAttention"; }
   nn::KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const;
 
  private:
-  Array attend(const Array& x, const Sight& sight, nn::KeyValueCache* cache);
+  struct Heads {
+    Array q, k, v;  // [N, T, heads, D]
+  };
+  Heads heads_of(const Array& x);
+  Array attend(const Heads& heads, const Sight& sight, nn::KeyValueCache* cache);  // [N, T, H D]
   Array turned(const Array& x, std::int64_t offset) const;
   SelfAttentionOptions options_;
   std::optional<Projection> fused_, query_, key_, value_;
@@ -154,5 +162,12 @@ std::int64_t labels_of(const Config& config, const Weights& weights, const std::
 // Throws ArgumentError unless x is i32 [N, T] with 1 to `most` tokens.
 constexpr std::int64_t kAnyLength = std::int64_t{1} << 62;
 void require_ids(const Config& config, const Array& x, std::int64_t most = kAnyLength);
+
+// Throws ArgumentError unless there is a cache for each layer, and for each of the texts ids [N, 1].
+void require_caches(const Pretrained& model, std::span<DecoderCache* const> caches, std::size_t layers);
+void require_texts(const Pretrained& model, const Array& ids, std::span<DecoderCache* const> caches,
+                   std::size_t layers);
+// Those of one layer.
+std::vector<nn::KeyValueCache*> caches_of(std::span<DecoderCache* const> caches, std::size_t layer);
 
 }  // namespace samebytes::models

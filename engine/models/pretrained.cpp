@@ -6,8 +6,8 @@
 
 #include "core/mutex.h"
 #include "io/state.h"
+#include "models/answer.h"
 #include "models/architectures.h"
-#include "nn/generate.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
@@ -110,6 +110,21 @@ void save_pretrained(const std::string& folder, const Pretrained& model) {
   io::write_file((base / "config.json").string(), std::string_view(config.to_text()));
 }
 
+Generator generator_of(Pretrained& model, DecoderCache& cache) {
+  std::vector<std::int32_t> ends;
+  for (const double id : model.config().numbers("eos_token_id")) ends.push_back(static_cast<std::int32_t>(id));
+  return {.vocabulary = model.vocabulary(),
+          .context = cache.front().capacity(),
+          .turning_point = model.turning_point(),
+          .reads_in_parts = [&model](std::int64_t length) { return model.reads_in_parts(length); },
+          .next = [&model, &cache](const Array& ids) { return model.forward(ids, cache); },
+          .reset =
+              [&cache] {
+                for (nn::KeyValueCache& layer : cache) layer.reset();
+              },
+          .is_last = [ends](std::int32_t id) { return std::count(ends.begin(), ends.end(), id) > 0; }};
+}
+
 ModelOutput Pretrained::run(const ModelInput& input) {
   ModelOutput output;
   call([&] {
@@ -138,6 +153,9 @@ Array Pretrained::forward_all(std::span<const Array> inputs) {
 Array Pretrained::forward(const Input& /*ids*/, DecoderCache& /*cache*/) {
   throw ArgumentError(kind() + ": expected a decoder for a cache, this model is none");
 }
+Array Pretrained::forward_texts(const Input& /*ids*/, std::span<DecoderCache* const> /*caches*/) {
+  throw ArgumentError(kind() + ": expected a decoder for caches, this model is none");
+}
 DecoderCache Pretrained::make_cache(std::int64_t /*batch*/, std::int64_t /*capacity*/) const {
   throw ArgumentError(config_.text("model_type") + ": expected a decoder for a cache, this model is none");
 }
@@ -145,8 +163,6 @@ DecoderCache Pretrained::make_cache(std::int64_t /*batch*/, std::int64_t /*capac
 std::vector<std::int32_t> generate(Pretrained& model, std::span<const std::int32_t> prompt,
                                    const GenerateOptions& options) {
   if (!model.is_decoder()) throw ArgumentError("generate: expected a decoder, got " + model.kind());
-  std::vector<std::int32_t> ends;
-  for (const double id : model.config().numbers("eos_token_id")) ends.push_back(static_cast<std::int32_t>(id));
   // The cache is as long as the text becomes, in steps, so that texts of about the same length share their plans.
   constexpr std::int64_t kStep = 64;
   const std::int64_t wanted = static_cast<std::int64_t>(prompt.size()) + std::max<std::int64_t>(options.tokens, 0);
@@ -154,16 +170,7 @@ std::vector<std::int32_t> generate(Pretrained& model, std::span<const std::int32
   // Learned positions end; rotary ones go on, as transformers lets them.
   const std::int64_t capacity = model.config().has("n_positions") ? std::min(model.context(), rounded) : rounded;
   DecoderCache cache = model.make_cache(1, std::max<std::int64_t>(capacity, 1));
-  return generate_by({.vocabulary = model.vocabulary(),
-                      .context = capacity,
-                      .turning_point = model.turning_point(),
-                      .next = [&](const Array& ids) { return model.forward(ids, cache); },
-                      .reset =
-                          [&] {
-                            for (nn::KeyValueCache& layer : cache) layer.reset();
-                          },
-                      .is_last = [&](std::int32_t id) { return std::count(ends.begin(), ends.end(), id) > 0; }},
-                     model, prompt, options);
+  return generate_by(generator_of(model, cache), model, prompt, options);
 }
 
 Array text_loss(Pretrained& model, const ModelInput& input, const Array& labels) {

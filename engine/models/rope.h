@@ -21,6 +21,8 @@ class Rope {
   // x [N, T, H, D] whose first token is at `offset`; `heads`: only this many, 0: all.
   Array turn(const Array& x, std::int64_t offset, std::int64_t heads = 0) const;
   std::vector<double> frequencies(std::int64_t length) const;  // for a text of this many tokens
+  // Whether all tokens of a text of this length turn by its length (dynamic scaling).
+  bool turns_by_length(std::int64_t length) const { return type_ == "dynamic" && length > longest_; }
   // Of LongRoPE, whose longer texts have other frequencies; 0 for the other forms.
   std::int64_t turning_point() const { return type_ == "longrope" ? original_ : 0; }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
@@ -13,20 +14,6 @@
 
 namespace samebytes::models {
 namespace {
-
-class EvaluationMode {
- public:
-  explicit EvaluationMode(nn::Module& module) : module_(module), before_(module.is_training()) { module_.eval(); }
-  ~EvaluationMode() {
-    if (before_) module_.train();
-  }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  nn::Module& module_;
-  bool before_;
-};
 
 // The tokens to draw from, in their order.
 std::vector<std::int32_t> candidates(const std::vector<double>& logits, double largest,
@@ -57,8 +44,8 @@ std::vector<std::int32_t> candidates(const std::vector<double>& logits, double l
 }
 
 // `text`: the ids so far.
-std::int32_t draw(std::vector<double> logits, std::span<const std::int32_t> text, const GenerateOptions& options,
-                  std::int64_t step) {
+std::int32_t drawn(std::vector<double> logits, std::span<const std::int32_t> text, const GenerateOptions& options,
+                   std::int64_t step) {
   for (const double x : logits)
     if (!std::isfinite(x)) throw Error("generate: the logits of token " + std::to_string(step) + " are not finite");
   if (options.repetition_penalty != 1)
@@ -91,6 +78,8 @@ void check(const GenerateOptions& options) {
     throw ArgumentError("generate: top_p must be above 0 and at most 1, got " + std::to_string(options.top_p));
   if (!(options.min_p >= 0 && options.min_p <= 1))
     throw ArgumentError("generate: min_p must be from 0 to 1, got " + std::to_string(options.min_p));
+  if (options.prompt_chunk < 0)
+    throw ArgumentError("generate: prompt_chunk must be 0 or more, got " + std::to_string(options.prompt_chunk));
   if (!(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty)))
     throw ArgumentError("generate: the repetition penalty must be above 0, got " +
                         std::to_string(options.repetition_penalty));
@@ -98,41 +87,67 @@ void check(const GenerateOptions& options) {
 
 }  // namespace
 
-std::vector<std::int32_t> generate_by(const Generator& generator, nn::Module& module,
-                                      std::span<const std::int32_t> prompt, const GenerateOptions& options) {
+GeneratedText::GeneratedText(const Generator& generator, std::span<const std::int32_t> prompt, GenerateOptions options)
+    : generator_(generator), options_(std::move(options)), ids_(prompt.begin(), prompt.end()) {
   if (prompt.empty()) throw ArgumentError("generate: the prompt needs at least one id, got none");
   for (const std::int32_t id : prompt)
     if (id < 0 || id >= generator.vocabulary)
       throw ArgumentError("generate: ids must be in [0, " + std::to_string(generator.vocabulary) + "), got " +
                           std::to_string(id));
-  check(options);
+  check(options_);
+  // A long prompt is cut to its end, which fits.
+  read_ = ids_.size() - std::min(ids_.size(), static_cast<std::size_t>(generator.context));
+  is_done_ = options_.tokens == 0;
+}
+
+std::span<const std::int32_t> GeneratedText::next() {
+  const auto left = [&] { return static_cast<std::int64_t>(ids_.size() - read_); };
+  if (length_ + left() > generator_.context) {
+    generator_.reset();
+    length_ = 0;
+    read_ = ids_.size() - static_cast<std::size_t>(std::max<std::int64_t>(1, generator_.context / 2));
+  }
+  const std::int64_t turn = generator_.turning_point;
+  if (length_ > 0 && length_ <= turn && length_ + left() > turn) {
+    generator_.reset();
+    read_ -= static_cast<std::size_t>(length_);
+    length_ = 0;
+  }
+  std::int64_t count = left();
+  if (options_.prompt_chunk > 0 && count > options_.prompt_chunk &&
+      (!generator_.reads_in_parts || generator_.reads_in_parts(length_ + count))) {
+    // The first part of a text that passes the turning point passes it, too.
+    const std::int64_t first = length_ == 0 && count > turn && turn > 0 ? turn + 1 : 0;
+    count = std::min(count, std::max(options_.prompt_chunk, first));
+  }
+  const std::span<const std::int32_t> part =
+      std::span<const std::int32_t>(ids_).subspan(read_, static_cast<std::size_t>(count));
+  read_ += part.size();
+  length_ += count;
+  return part;
+}
+
+void GeneratedText::draw(std::vector<double> logits) {
+  ids_.push_back(drawn(std::move(logits), ids_, options_, step_++));
+  is_done_ = step_ >= options_.tokens;
+  if (options_.on_token && !options_.on_token(ids_.back())) is_done_ = true;
+  if (generator_.is_last && generator_.is_last(ids_.back())) is_done_ = true;
+}
+
+std::vector<std::int32_t> generate_by(const Generator& generator, nn::Module& module,
+                                      std::span<const std::int32_t> prompt, const GenerateOptions& options) {
+  GeneratedText text(generator, prompt, options);
   const NoGrad no_grad;
   const EvaluationMode evaluation(module);
-  std::vector<std::int32_t> ids(prompt.begin(), prompt.end());
-  // The tokens that the model has not read yet; a long prompt is cut to its end, which fits.
-  std::size_t read = ids.size() - std::min(ids.size(), static_cast<std::size_t>(generator.context));
-  std::int64_t length = 0;  // of the cache
-  for (std::int64_t step = 0; step < options.tokens; ++step) {
-    if (length + static_cast<std::int64_t>(ids.size() - read) > generator.context) {
-      generator.reset();
-      length = 0;
-      read = ids.size() - static_cast<std::size_t>(std::max<std::int64_t>(1, generator.context / 2));
-    }
-    if (length > 0 && length <= generator.turning_point &&
-        length + static_cast<std::int64_t>(ids.size() - read) > generator.turning_point) {
-      generator.reset();
-      read -= static_cast<std::size_t>(length);
-      length = 0;
-    }
-    const std::span<const std::int32_t> fresh = std::span<const std::int32_t>(ids).subspan(read);
-    const Array next = array(fresh, {1, static_cast<std::int64_t>(fresh.size())});
-    length += next.shape()[1];
-    read = ids.size();
-    ids.push_back(draw(generator.next(next).to_vector<double>(), ids, options, step));
-    if (options.on_token && !options.on_token(ids.back())) break;
-    if (generator.is_last && generator.is_last(ids.back())) break;
+  while (!text.is_done()) {
+    const std::span<const std::int32_t> part = text.next();
+    const Array logits = generator.next(array(part, {1, static_cast<std::int64_t>(part.size())}));
+    if (text.wants_logits())
+      text.draw(logits.to_vector<double>());
+    else
+      logits.eval();  // so that the cache has this part
   }
-  return ids;
+  return text.ids();
 }
 
 std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {

@@ -200,6 +200,9 @@ struct GenerateOptions {
   double min_p = 0;           // ... without those that are less likely than this share of the most likely one
   // Divides the logits of tokens that the text has by it, or multiplies negative ones (N. Keskar et al., "CTRL", 2019).
   double repetition_penalty = 1;
+  // A longer prompt is read in parts of this many tokens, so that no memory is needed for all of its positions at once;
+  // 0: at once.
+  std::int64_t prompt_chunk = 512;
   std::uint64_t seed = 0;                              // of the draws
   std::function<bool(std::int32_t id)> on_token = {};  // called with each new token; false ends the text
 };

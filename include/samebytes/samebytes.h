@@ -34,6 +34,7 @@
 #include "samebytes/models/lora.h"
 #include "samebytes/models/pretrained.h"
 #include "samebytes/models/sentence_encoder.h"
+#include "samebytes/models/text_batch.h"
 #include "samebytes/nn.h"
 #include "samebytes/number.h"
 #include "samebytes/onnx.h"
