@@ -444,12 +444,14 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
   const bool is_copy = p.is_copy();
   const bool is_turned = p.turned_axis() >= 0;
   if (is_turned || (is_copy && outer_axes > 0 && units_of_row == 1 && p.inputs[0].strides.back() == 1)) {
-    const auto copy_all = [&](auto word) {
-      const auto* const from = static_cast<const decltype(word)*>(arrays[0]);
-      auto* const to = static_cast<decltype(word)*>(arrays[1]);
+    const auto copy_all = [&](const auto* from, auto* to) {
       return is_turned ? copy_turned(p, from, to, first_unit, end_unit) : copy_rows(p, from, to, first_unit, end_unit);
     };
-    return p.inputs[0].dtype == Dtype::f64 ? copy_all(double()) : copy_all(std::int32_t());
+    if (p.inputs[0].dtype == Dtype::f64)
+      copy_all(static_cast<const double*>(arrays[0]), static_cast<double*>(arrays[1]));
+    else
+      copy_all(static_cast<const std::int32_t*>(arrays[0]), static_cast<std::int32_t*>(arrays[1]));
+    return;
   }
   std::int64_t row = first_unit / units_of_row;
   std::array<std::int64_t, Shape::kMaxRank> place{};  // of the row along the outer axes

@@ -129,8 +129,7 @@ using detail::reduce_loss;
 const detail::CastRow kNllLossCast{"nll_loss", CastRule::keep_f32};
 Array nll_loss(const Input& log_probability, const Input& target, const NllOptions& options) {
   if (const detail::Casts cast(kNllLossCast); cast) return nll_loss(cast(log_probability), target, options);
-  if (const Array moved = detail::with_last_axis("nll_loss", log_probability, target, options, nll_loss);
-      moved.defined())
+  if (Array moved = detail::with_last_axis("nll_loss", log_probability, target, options, nll_loss); moved.defined())
     return moved;
   const Labels labels("nll_loss", log_probability, "log_probability", target, options.class_weight,
                       options.ignore_index);
@@ -143,7 +142,7 @@ Array nll_loss(const Input& log_probability, const Input& target, const NllOptio
 const detail::CastRow kFocalLossCast{"focal_loss", CastRule::keep_f32};
 Array focal_loss(const Input& logits, const Input& target, const FocalOptions& options) {
   if (const detail::Casts cast(kFocalLossCast); cast) return focal_loss(cast(logits), target, options);
-  if (const Array moved = detail::with_last_axis("focal_loss", logits, target, options, focal_loss); moved.defined())
+  if (Array moved = detail::with_last_axis("focal_loss", logits, target, options, focal_loss); moved.defined())
     return moved;
   const Labels labels("focal_loss", logits, "logits", target, options.class_weight);
   detail::check_gamma("focal_loss", options.gamma);
@@ -169,7 +168,7 @@ Array sigmoid_focal_loss(const Input& logits, const Input& target, const Sigmoid
 const detail::CastRow kMultiMarginLossCast{"multi_margin_loss", CastRule::keep_f32};
 Array multi_margin_loss(const Input& score, const Input& target, const MultiMarginOptions& options) {
   if (const detail::Casts cast(kMultiMarginLossCast); cast) return multi_margin_loss(cast(score), target, options);
-  if (const Array moved = detail::with_last_axis("multi_margin_loss", score, target, options, multi_margin_loss);
+  if (Array moved = detail::with_last_axis("multi_margin_loss", score, target, options, multi_margin_loss);
       moved.defined())
     return moved;
   const Labels labels("multi_margin_loss", score, "score", target, options.class_weight);

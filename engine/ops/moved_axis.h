@@ -19,6 +19,7 @@ inline Array moved_last(const Array& a, int axis) {
 inline Array last_moved_to(const Array& a, int axis) {
   const int rank = a.shape().rank();
   std::vector<int> order;
+  order.reserve(static_cast<std::size_t>(rank));
   for (int i = 0; i < rank; ++i) order.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
   return axis + 1 == rank ? a : transpose(a, order);
 }
