@@ -280,6 +280,17 @@ void dots(const T* a, const T* b, std::int64_t b_col, std::int64_t k, const Rest
   }
 }
 
+// Sums of `rows` rows of the product and n of its columns, which the lanes of vectors of W lie along.
+template <class T, int W>
+void sums_by_lanes(const HostProduct& s, const T* a, const T* columns, std::int64_t rows, std::int64_t n, T* sums) {
+  const Rest<T, W> rest(s.k);
+  for (std::int64_t r = 0; r < rows; ++r, a += s.a_row, sums += kProductColumns) {
+    std::int64_t j = 0;
+    for (; j + W <= n; j += W) dots<T, W, W>(a, columns + j * s.b_col, s.b_col, s.k, rest, sums + j);
+    for (; j < n; ++j) dots<T, W, 1>(a, columns + j * s.b_col, s.b_col, s.k, rest, sums + j);
+  }
+}
+
 // Stores a row of n sums as the launch asks.
 template <class T>
 void store_sums(const HostProduct& s, const T* sums, const T* bias, const T* residual, T* c, std::int64_t n) {
@@ -292,15 +303,16 @@ void store_sums(const HostProduct& s, const T* sums, const T* bias, const T* res
   }
 }
 
-template <class T, int W>
-void product(const HostProduct& s, const T* a0, const T* b0, const T* bias, const T* residual, T* c) {
+// by_lanes is sums_by_lanes of the launch's width, so that all widths share the rest; it is compiled once a type.
+template <class T>
+[[gnu::noinline]] void product(const HostProduct& s, const T* a0, const T* b0, const T* bias, const T* residual, T* c,
+                               decltype(&sums_by_lanes<T, 2>) by_lanes) {
   constexpr std::int64_t tile = kProductColumns, most_turned = 256;
   constexpr int together = 4;
   static_assert(most_turned * tile * sizeof(T) <= kMostScratch);
   const Scratch scratch;
   T* const turned = static_cast<T*>(scratch.data);
   T sums[together * tile];
-  const Rest<T, W> rest(s.k);
   for (std::int64_t z = 0; z < s.outer * s.inner; ++z) {
     const T* const a = a0 + z / s.inner * s.a_outer + z % s.inner * s.a_inner;
     const T* const b = b0 + z / s.inner * s.b_outer + z % s.inner * s.b_inner;
@@ -330,14 +342,13 @@ void product(const HostProduct& s, const T* a0, const T* b0, const T* bias, cons
           store(i, sums);
         }
       }
+      for (; s.by_lanes && i < s.m; i += together) {
+        const std::int64_t rows = std::min<std::int64_t>(together, s.m - i);
+        by_lanes(s, a + i * s.a_row, columns, rows, n, sums);
+        for (std::int64_t r = 0; r < rows; ++r) store(i + r, sums + r * tile);
+      }
       for (; i < s.m; ++i) {
-        std::int64_t j = 0;
-        if (s.by_lanes) {
-          const T* const row = a + i * s.a_row;
-          for (; j + W <= n; j += W) dots<T, W, W>(row, columns + j * s.b_col, s.b_col, s.k, rest, sums + j);
-          for (; j < n; ++j) dots<T, W, 1>(row, columns + j * s.b_col, s.b_col, s.k, rest, sums + j);
-        }
-        for (; j < n; ++j) sums[j] = sum_of_products(s, a + i * s.a_row, columns + j * s.b_col);
+        for (std::int64_t j = 0; j < n; ++j) sums[j] = sum_of_products(s, a + i * s.a_row, columns + j * s.b_col);
         store(i, sums);
       }
     }
@@ -463,7 +474,7 @@ template void host_arange_at<kThisLevel, double>(std::int64_t, double, double, b
 
 template <HostLevel L, class T>
 void host_product_at(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c) {
-  with_width(shape.width, [&](auto width) { product<T, width>(shape, a, b, bias, residual, c); });
+  with_width(shape.width, [&](auto width) { product<T>(shape, a, b, bias, residual, c, &sums_by_lanes<T, width>); });
 }
 template void host_product_at<kThisLevel, float>(const HostProduct&, const float*, const float*, const float*,
                                                  const float*, float*);
