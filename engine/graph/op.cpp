@@ -21,13 +21,13 @@ NodePtr new_node(const ContextPtr& context, const Shape& shape, Dtype dtype) {
   return node;
 }
 
-constexpr std::int64_t kSmall = 64;         // elements of a sum carried along by a loop
+constexpr std::int64_t kSmallSum = 64;      // elements of a sum carried along by a loop
 constexpr std::size_t kWaitingMost = 4096;  // nodes built between two evaluations before the list is swept
 
 bool is_small(const Node& node) {
-  return !node.is_view && node.shape.size() <= kSmall && !node.inputs.empty() &&
+  return !node.is_view && node.shape.size() <= kSmallSum && !node.inputs.empty() &&
          std::all_of(node.inputs.begin(), node.inputs.end(),
-                     [](const Edge& edge) { return edge.node->shape.size() <= kSmall; });
+                     [](const Edge& edge) { return edge.node->shape.size() <= kSmallSum; });
 }
 
 // The engine remembers nodes that have not run, so that it can run them before their inputs are overwritten.

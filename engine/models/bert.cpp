@@ -8,7 +8,7 @@
 namespace samebytes::models {
 namespace {
 
-EncoderOptions encoder_of(const Config& config) {
+EncoderOptions bert_encoder(const Config& config) {
   if (config.flag("is_decoder", false)) config.fail("is_decoder", "false", "true");
   const std::string positions = config.text("position_embedding_type", "absolute");
   if (positions != "absolute") config.fail("position_embedding_type", "absolute", "'" + positions + "'");
@@ -75,7 +75,8 @@ class Bert final : public Pretrained {
         places_(below("embeddings.position_embeddings", weights), longest_, width_),
         types_(below("embeddings.token_type_embeddings", weights), config.size("type_vocab_size", 2), width_),
         norm_(below("embeddings.LayerNorm", weights), width_, NormKind::layer, eps_),
-        blocks_(encoder_blocks(below("encoder.layer", weights), config.size("num_hidden_layers"), encoder_of(config))) {
+        blocks_(
+            encoder_blocks(below("encoder.layer", weights), config.size("num_hidden_layers"), bert_encoder(config))) {
     const bool wants_pooler = head_ == "Model" || (head_ == "SequenceClassification" && !is_roberta);
     if (wants_pooler && below("pooler.dense", weights).has("weight", true))
       pooler_.emplace(below("pooler.dense", weights), ProjectionOptions{.in = width_, .out = width_});

@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kReader = "config";
-constexpr std::int64_t kLargest = std::int64_t{1} << 27;
+constexpr const char* kConfigReader = "config";
+constexpr std::int64_t kLargestSize = std::int64_t{1} << 27;
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
 
 std::string shortened(const Json& json) {
@@ -37,8 +37,8 @@ const Json* find(const Json& json, const std::string& key) {
 Config Config::parse(const std::string& path, std::string_view text) {
   auto state = std::make_shared<State>();
   state->path = path;
-  state->json = detail::parse_json<Json>(kReader, path, text);
-  if (!state->json.is_object()) detail::throw_io(kReader, path, 0, "a JSON object", state->json.type_name());
+  state->json = detail::parse_json<Json>(kConfigReader, path, text);
+  if (!state->json.is_object()) detail::throw_io(kConfigReader, path, 0, "a JSON object", state->json.type_name());
   Config config;
   config.state_ = std::move(state);
   return config;
@@ -47,19 +47,19 @@ Config Config::parse(const std::string& path, std::string_view text) {
 Config Config::read(const std::string& path) {
   std::error_code code;
   const auto status = std::filesystem::status(path, code);
-  if (!std::filesystem::is_regular_file(status)) detail::throw_io(kReader, path, -1, "a file", "none");
+  if (!std::filesystem::is_regular_file(status)) detail::throw_io(kConfigReader, path, -1, "a file", "none");
   const std::uintmax_t size = std::filesystem::file_size(path, code);
   if (code || size > kMostBytes)
-    detail::throw_io(kReader, path, -1, "at most " + std::to_string(kMostBytes) + " bytes", std::to_string(size));
+    detail::throw_io(kConfigReader, path, -1, "at most " + std::to_string(kMostBytes) + " bytes", std::to_string(size));
   std::ifstream file(path, std::ios::binary);
   std::string text(static_cast<std::size_t>(size), '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file) detail::throw_io(kReader, path, -1, "a readable file", "an unreadable one");
+  if (!file) detail::throw_io(kConfigReader, path, -1, "a readable file", "an unreadable one");
   return parse(path, text);
 }
 
 void Config::fail(const std::string& key, const std::string& expected, const std::string& found) const {
-  detail::throw_io(kReader, state_->path, -1, expected + " for '" + key + "'", found);
+  detail::throw_io(kConfigReader, state_->path, -1, expected + " for '" + key + "'", found);
 }
 
 const std::string& Config::path() const { return state_->path; }
@@ -71,8 +71,8 @@ std::int64_t Config::integer(const std::string& key, std::optional<std::int64_t>
     if (!fallback) fail(key, "a whole number", "none");
     return *fallback;
   }
-  if (!value->is_number_integer() || *value < 0 || *value > kLargest)
-    fail(key, "a whole number from 0 to " + std::to_string(kLargest), shortened(*value));
+  if (!value->is_number_integer() || *value < 0 || *value > kLargestSize)
+    fail(key, "a whole number from 0 to " + std::to_string(kLargestSize), shortened(*value));
   return value->get<std::int64_t>();
 }
 

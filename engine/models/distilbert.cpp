@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kEps = 1e-12;
 
-EncoderOptions encoder_of(const Config& config) {
+EncoderOptions distilbert_encoder(const Config& config) {
   EncoderOptions o;
   o.attention = self_attention_of(config, "n_heads", "dim");
   o.attention.bias = o.attention.result_bias = true;
@@ -39,8 +39,8 @@ class DistilBert final : public Pretrained {
         words_(weights.at(prefix_).at("embeddings.word_embeddings"), config.size("vocab_size"), width_),
         places_(weights.at(prefix_).at("embeddings.position_embeddings"), longest_, width_),
         norm_(weights.at(prefix_).at("embeddings.LayerNorm"), width_, NormKind::layer, kEps),
-        blocks_(
-            encoder_blocks(weights.at(prefix_).at("transformer.layer"), config.size("n_layers"), encoder_of(config))) {
+        blocks_(encoder_blocks(weights.at(prefix_).at("transformer.layer"), config.size("n_layers"),
+                               distilbert_encoder(config))) {
     const ProjectionOptions square{.in = width_, .out = width_};
     if (head_ == "MaskedLM") {
       dense_.emplace(weights.at("vocab_transform"), square);

@@ -22,7 +22,7 @@
 namespace samebytes::models {
 namespace {
 
-constexpr const char* kReader = "gguf";
+constexpr const char* kGgufReader = "gguf";
 
 class Pairs {
  public:
@@ -34,7 +34,7 @@ class Pairs {
   bool has(const std::string& key) const { return values_.contains(key); }
   std::string text(const std::string& key) const {
     const auto found = values_.find(key);
-    if (found == values_.end()) detail::throw_io(kReader, path_, -1, "a key '" + key + "'", "none");
+    if (found == values_.end()) detail::throw_io(kGgufReader, path_, -1, "a key '" + key + "'", "none");
     return found->second;
   }
   // "llama.block_count" of "block_count".
@@ -44,7 +44,7 @@ class Pairs {
     char* end = nullptr;
     const double result = std::strtod(value.c_str(), &end);
     if (value.empty() || *end != '\0')
-      detail::throw_io(kReader, path_, -1, "a number for '" + of_architecture(key) + "'",
+      detail::throw_io(kGgufReader, path_, -1, "a number for '" + of_architecture(key) + "'",
                        "'" + value.substr(0, 60) + "'");
     return result;
   }
@@ -52,7 +52,7 @@ class Pairs {
     constexpr double kLargest = 1 << 27;
     const double value = number(key);
     if (!(value >= 1 && value <= kLargest))
-      detail::throw_io(kReader, path_, -1, "a whole number from 1 to 2^27 for '" + of_architecture(key) + "'",
+      detail::throw_io(kGgufReader, path_, -1, "a whole number from 1 to 2^27 for '" + of_architecture(key) + "'",
                        std::to_string(value));
     return static_cast<std::int64_t>(value);
   }
@@ -199,7 +199,7 @@ std::shared_ptr<io::MappedFile> mapped(const std::string& path) {
   const bool is_file = file >= 0 && ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
   auto result = is_file ? io::MappedFile::map(file, static_cast<std::size_t>(status.st_size)) : nullptr;
   if (file >= 0) ::close(file);
-  if (!result) detail::throw_io(kReader, path, -1, "a file that can be mapped", std::strerror(errno));
+  if (!result) detail::throw_io(kGgufReader, path, -1, "a file that can be mapped", std::strerror(errno));
   return result;
 }
 
@@ -231,21 +231,21 @@ std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedO
                           "safetensors of the model");
     const std::string name = name_of_tensor(tensor.name);
     if (!can_dequantise(tensor.type))
-      detail::throw_io(kReader, path, static_cast<std::int64_t>(tensor.offset),
+      detail::throw_io(kGgufReader, path, static_cast<std::int64_t>(tensor.offset),
                        "'" + tensor.name + "' as F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K", tensor.type);
     if (tensor.bytes > file->size() || tensor.offset > file->size() - tensor.bytes || tensor.bytes == 0 ||
         (all += tensor.bytes) > file->size())
-      detail::throw_io(kReader, path, static_cast<std::int64_t>(tensor.offset), "the bytes of '" + tensor.name + "'",
-                       "the end of the file or other tensors");
+      detail::throw_io(kGgufReader, path, static_cast<std::int64_t>(tensor.offset),
+                       "the bytes of '" + tensor.name + "'", "the end of the file or other tensors");
     Source source{.file = file,
                   .tensor = tensor,
-                  .shape = detail::shape_of_sizes(kReader, path, -1, tensor.sizes),
+                  .shape = detail::shape_of_sizes(kGgufReader, path, -1, tensor.sizes),
                   .dtype = options.dtype.value_or(dtype_of_type(tensor.type).value_or(f16))};
     if (type == "llama" &&
         (tensor.name.find(".attn_q.") != std::string::npos || tensor.name.find(".attn_k.") != std::string::npos)) {
       source.paired_heads = tensor.name.find(".attn_q.") != std::string::npos ? sizes.heads : sizes.kv_heads;
       if (source.shape[0] % (2 * source.paired_heads) != 0)
-        detail::throw_io(kReader, path, -1, "rows of '" + tensor.name + "' in pairs for each head",
+        detail::throw_io(kGgufReader, path, -1, "rows of '" + tensor.name + "' in pairs for each head",
                          source.shape.to_string());
     }
     if (tensor.name == "token_embd.weight" && source.shape.rank() == 2) vocabulary = source.shape[0];
@@ -255,7 +255,7 @@ std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedO
     entry.type = options.keep_quantised && source.shape.rank() == 2 ? quantised_type(tensor.type) : std::nullopt;
     if (entry.type) entry.blocks = [source, kind = *entry.type] { return blocks_of(source, kind); };
   }
-  if (vocabulary == 0) detail::throw_io(kReader, path, -1, "a matrix 'token_embd.weight'", "none");
+  if (vocabulary == 0) detail::throw_io(kGgufReader, path, -1, "a matrix 'token_embd.weight'", "none");
   const std::string config = config_of(pairs, vocabulary, !entries.contains("lm_head.weight"), sizes).dump();
   auto model = make_model(Config::parse(path, config), Weights::of(path, std::move(entries)));
   model->eval();

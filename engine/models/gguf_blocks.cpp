@@ -88,22 +88,22 @@ void q6_k(const Byte* b, float* y) {
   }
 }
 
-struct Row {
+struct BlockRow {
   std::string_view type;
   std::size_t values, bytes;
   void (*read)(const Byte*, float*);
 };
-constexpr Row kRows[] = {{"F32", 1, 4, [](const Byte* b, float* y) { *y = number(b); }},
-                         {"F16", 1, 2, [](const Byte* b, float* y) { *y = half(b); }},
-                         {"BF16", 1, 2, [](const Byte* b, float* y) { *y = brain(b); }},
-                         {"Q8_0", 32, 34, q8_0},
-                         {"Q4_0", 32, 18, q4_0},
-                         {"Q4_K", 256, 144, q4_k},
-                         {"Q5_K", 256, 176, q5_k},
-                         {"Q6_K", 256, 210, q6_k}};
+constexpr BlockRow kBlockRows[] = {{"F32", 1, 4, [](const Byte* b, float* y) { *y = number(b); }},
+                                   {"F16", 1, 2, [](const Byte* b, float* y) { *y = half(b); }},
+                                   {"BF16", 1, 2, [](const Byte* b, float* y) { *y = brain(b); }},
+                                   {"Q8_0", 32, 34, q8_0},
+                                   {"Q4_0", 32, 18, q4_0},
+                                   {"Q4_K", 256, 144, q4_k},
+                                   {"Q5_K", 256, 176, q5_k},
+                                   {"Q6_K", 256, 210, q6_k}};
 
-const Row* row_of(std::string_view type) {
-  for (const Row& row : kRows)
+const BlockRow* row_of(std::string_view type) {
+  for (const BlockRow& row : kBlockRows)
     if (row.type == type) return &row;
   return nullptr;
 }
@@ -115,7 +115,7 @@ float half_value(std::uint16_t bits) { return half_of(bits); }
 bool can_dequantise(std::string_view type) { return row_of(type) != nullptr; }
 
 void dequantise(std::string_view type, std::span<const std::byte> src, std::span<float> dst) {
-  const Row& row = *row_of(type);
+  const BlockRow& row = *row_of(type);
   const auto* bytes = reinterpret_cast<const Byte*>(src.data());
   for (std::size_t i = 0; i + row.values <= dst.size(); i += row.values, bytes += row.bytes)
     row.read(bytes, dst.data() + i);

@@ -16,7 +16,7 @@
 namespace samebytes::models {
 namespace {
 
-constexpr const char* kReader = "SentenceEncoder";
+constexpr const char* kEncoderReader = "SentenceEncoder";
 constexpr std::int64_t kStep = 8;  // lengths are padded to a multiple, so that batches share their plans
 
 // A JSON file of the folder; null where it is not there.
@@ -24,7 +24,7 @@ nlohmann::json json_of(const std::filesystem::path& path) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return nullptr;
   const std::vector<std::byte> bytes = io::read_file(path.string());
-  return detail::parse_json(kReader, path.string(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return detail::parse_json(kEncoderReader, path.string(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 SentenceOptions pooling_of(const std::filesystem::path& folder) {
@@ -42,7 +42,7 @@ SentenceOptions pooling_of(const std::filesystem::path& folder) {
     if (key == "pooling_mode_cls_token")
       options.pooling = Pooling::first;
     else if (key != "pooling_mode_mean_tokens")
-      detail::throw_io(kReader, path.string(), -1, "the mean or the first token as pooling", key);
+      detail::throw_io(kEncoderReader, path.string(), -1, "the mean or the first token as pooling", key);
   }
   return options;
 }
@@ -58,8 +58,8 @@ SentenceEncoder SentenceEncoder::load(const std::string& folder, const SentenceE
   std::int64_t most = options.max_tokens;
   const std::filesystem::path path = std::filesystem::path(folder) / "sentence_bert_config.json";
   if (const nlohmann::json config = json_of(path); most == 0 && config.is_object())
-    most =
-        detail::reading_json(kReader, path.string(), [&] { return config.value("max_seq_length", std::int64_t{0}); });
+    most = detail::reading_json(kEncoderReader, path.string(),
+                                [&] { return config.value("max_seq_length", std::int64_t{0}); });
   // RoBERTa's positions begin behind those of padding.
   const std::int64_t context = encoder.model_->context() - (encoder.model_->kind() == "roberta" ? 2 : 0);
   if (most <= 0 || (context > 0 && most > context)) most = context;

@@ -8,7 +8,7 @@
 namespace samebytes::models {
 namespace {
 
-EncoderOptions encoder_of(const Config& config) {
+EncoderOptions vit_encoder(const Config& config) {
   EncoderOptions o;
   o.attention = self_attention_of(config, "num_attention_heads", "hidden_size");
   o.attention.bias = config.flag("qkv_bias", true);
@@ -42,7 +42,7 @@ class Vit final : public Pretrained {
         prefix_(prefix_of(config, weights, is_deit ? "deit" : "vit", "embeddings.cls_token")),
         class_token_(embeddings(weights).take("cls_token", {1, 1, width_})),
         blocks_(encoder_blocks(weights.at(prefix_).at("encoder.layer"), config.size("num_hidden_layers"),
-                               encoder_of(config))),
+                               vit_encoder(config))),
         norm_(weights.at(prefix_).at("layernorm"), width_, NormKind::layer, config.number("layer_norm_eps", 1e-12)) {
     if (image_ % patch_ != 0 || image_ < patch_)
       config.fail("patch_size", "a divisor of image_size, " + std::to_string(image_), std::to_string(patch_));

@@ -121,7 +121,7 @@ struct Weights::State {
 
 namespace {
 
-constexpr const char* kReader = "weights";
+constexpr const char* kWeightsReader = "weights";
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
@@ -233,7 +233,7 @@ nn::Parameter Weights::take(const std::string& name, const Shape& shape, nn::Lay
   const Found found = state_->find(full);
   const Shape wanted = in_file(shape, axes);
   if (found.shape != wanted || !is_floating(found.dtype) || found.shape.size() == 0)
-    detail::throw_io(kReader, found.path, -1, "'" + full + "' as floating " + wanted.to_string(),
+    detail::throw_io(kWeightsReader, found.path, -1, "'" + full + "' as floating " + wanted.to_string(),
                      std::string(name_of(found.dtype)) + " " + found.shape.to_string());
   state_->taken.insert(full);
   Array values = found.values();

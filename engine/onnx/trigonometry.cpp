@@ -11,7 +11,7 @@ namespace {
 Array like(const Array& a, double value) { return full(Shape{}, value, a.dtype()); }
 
 template <auto op>
-Outputs unary(const Call& call) {
+Outputs of_one(const Call& call) {
   if (!call.is_floating()) call.refuse("integers are not supported");
   const Array& a = call.at(0).array;
   const Array wide = a.dtype() == f64 ? a : astype(a, f32);
@@ -57,9 +57,9 @@ Array power_of(const Array& a, const Array& b) {
 }
 
 void add_trigonometry(Registry& registry) {
-  registry.insert({{"Sinh", unary<hyperbolic_sine>}, {"Cosh", unary<hyperbolic_cosine>}});
-  registry.insert({{"Asinh", unary<area_sine>}, {"Acosh", unary<area_cosine>}, {"Atanh", unary<area_tangent>}});
-  registry.insert({{"Asin", unary<arc_sine>}, {"Acos", unary<arc_cosine>}, {"Atan", unary<arc_tangent>}});
+  registry.insert({{"Sinh", of_one<hyperbolic_sine>}, {"Cosh", of_one<hyperbolic_cosine>}});
+  registry.insert({{"Asinh", of_one<area_sine>}, {"Acosh", of_one<area_cosine>}, {"Atanh", of_one<area_tangent>}});
+  registry.insert({{"Asin", of_one<arc_sine>}, {"Acos", of_one<arc_cosine>}, {"Atan", of_one<arc_tangent>}});
 }
 
 }  // namespace samebytes::onnx
