@@ -53,7 +53,7 @@ typedef struct {
         CONV_EACH(i, j, acc[i][j] = acc[i][j] < (vreal)(0) ? (vreal)(0) : acc[i][j];)                                \
       }                                                                                                              \
       if (flags & CONV_HARD_SWISH) {                                                                                 \
-        CONV_EACH(i, j, acc[i][j] = conv_hard_swish(VROUND(acc[i][j]));)                                             \
+        CONV_EACH(i, j, acc[i][j] = sb_hard_swish(VROUND(acc[i][j]));)                                               \
       }                                                                                                              \
       if (flags & CONV_GATE) {                                                                                       \
         __global const stored* gate = o->gate + at;                                                                  \

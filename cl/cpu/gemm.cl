@@ -149,6 +149,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(
       if (flags & GEMM_BIAS) v += VLOAD(add + i);
       if (flags & GEMM_RESIDUAL) v = VROUND(v) + VLOAD(residual + i);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
+      if (flags & GEMM_HARD_SWISH) v = sb_hard_swish(VROUND(v));
       VSTORE(v, c + i);
     }
     for (; i < stop; ++i) {

@@ -267,7 +267,7 @@ static void winograd_store(vreal v, const winograd_target* o, const long at) {
   v += o->bias;
   if (o->flags & CONV_RESIDUAL) v = VROUND(v) + VLOAD(o->residual + at);
   if (o->flags & CONV_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
-  if (o->flags & CONV_HARD_SWISH) v = conv_hard_swish(VROUND(v));
+  if (o->flags & CONV_HARD_SWISH) v = sb_hard_swish(VROUND(v));
   if (o->flags & CONV_GATE) v = select((vreal)(0), v, VLOAD(o->gate + at) > (vreal)(0));
   VSTORE(v, o->dst + at);
 }

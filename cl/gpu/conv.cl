@@ -108,7 +108,7 @@ void conv_tile(__global const stored* source, __global const stored* w, const co
         if (flags & CONV_BIAS) v += bias[j];
         if (flags & CONV_RESIDUAL) v = ROUND(v) + LOAD(residual + (long)row * g.out_c + j);
         if (flags & CONV_RELU) v = v < 0 ? 0 : v;
-        if (flags & CONV_HARD_SWISH) v = conv_hard_swish(ROUND(v));
+        if (flags & CONV_HARD_SWISH) v = sb_hard_swish(ROUND(v));
         if (flags & CONV_GATE) v = LOAD(gate + (long)row * g.out_c + j) > 0 ? v : 0;
         STORE(v, target + (long)row * g.out_c + j);
       }

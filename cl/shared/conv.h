@@ -74,15 +74,7 @@ typedef struct {
 #ifdef __cplusplus
 }  // namespace samebytes::detail
 #else
-// As ops/activations.cpp has it.
-static inline vreal conv_hard_swish(const vreal v) {
-  const vreal inside = v * ((v + REAL_C(3.0)) * REAL_C(0.16666666666666667));
-#if VW == 1
-  return v <= -REAL_C(3.0) ? 0 : v >= REAL_C(3.0) ? v : inside;
-#else
-  return select(select(inside, v, v >= (vreal)(REAL_C(3.0))), (vreal)(0), v <= (vreal)(-REAL_C(3.0)));
-#endif
-}
+#include "shared/hard_swish.clh"
 
 // The short names of the sizes: s* stride, p* padding, d* dilation of an axis.
 #define CONV_NAMES(s)                                                                                       \

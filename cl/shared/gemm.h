@@ -19,9 +19,9 @@ typedef struct {
   int m, n, k, inner;
 } gemm_sizes;
 
-// The epilogue, in this order: + what c holds, + bias [n], + residual (as c), ReLU, which NaN passes. GEMM_DIRECT_A: a
-// CPU device reads rows of A in place.
-enum { GEMM_ACCUMULATE = 1, GEMM_BIAS = 2, GEMM_RELU = 4, GEMM_RESIDUAL = 8, GEMM_DIRECT_A = 16 };
+// The epilogue, in this order: + what c holds, + bias [n], + residual (as c), ReLU, which NaN passes, or hard swish (of
+// a result of 16 bits, as it is stored). GEMM_DIRECT_A: a CPU device reads rows of A in place.
+enum { GEMM_ACCUMULATE = 1, GEMM_BIAS = 2, GEMM_RELU = 4, GEMM_RESIDUAL = 8, GEMM_DIRECT_A = 16, GEMM_HARD_SWISH = 32 };
 
 // How a CPU device shares a product: the panels of rows and columns are dealt evenly to the tiles; a split sums split_k
 // values of k. gemm_dot deals fours of rows and columns.

@@ -1,6 +1,7 @@
 // Convolution of one to three axes, channels last, and its gradients (kernels: cl/*/conv.cl, cl/*/conv_filter.cl;
-// groups of few channels: grouped.cpp; the bias gradient is a sum over pixels). Forward pass and input gradient are one
-// kernel; the weight gradient sums a number of parts that the shape gives.
+// groups of few channels: grouped.cpp; a forward pass that is a matrix product: gemm.cpp; the bias gradient is a sum
+// over pixels). Forward pass and input gradient are one kernel; the weight gradient sums a number of parts that the
+// shape gives.
 // Over 400 lines because the three passes are each other's gradients and share how they are cut into work.
 #include "ops/conv.h"
 #include "graph/written.h"
@@ -13,6 +14,8 @@
 
 #include "ops/conv_geometry.h"
 #include "ops/dtypes.h"
+#include "ops/gemm.h"
+#include "ops/host.h"
 #include "ops/reduce.h"
 #include "ops/winograd.h"
 #include "samebytes/ops.h"
@@ -138,6 +141,37 @@ void launch_gpu_tiles(Launch& run, const ConvCase& whole) {
       .over_tiles(ceil_div(pixels, m) * ceil_div(c.columns(), n), 1, g.groups());
 }
 constexpr PerPersonality<void (*)(Launch&, const ConvCase&)> kLaunchTiles{launch_cpu_tiles, launch_gpu_tiles};
+
+// Whether a forward pass that is one matrix product goes through the kernels of products. Those of CPU devices share it
+// more evenly than conv_tiles, and the smallest have a host form. Their tiles are three vectors wide: fewer columns pay
+// only in whole vectors with a long sum, or for few pixels.
+constexpr std::int64_t kLeastProductDepth = 64, kFewProductPixels = 32;
+bool cpu_takes_product(const Launch& run, const GemmProblem& p, Dtype real) {
+  const std::int64_t vector = run.constant("conv", "CONV_NR", real) / 2;
+  return p.n > 2 * vector || p.m <= kFewProductPixels || p.m * p.n <= kMostHostProducts / p.k ||
+         (p.n % vector == 0 && p.k >= kLeastProductDepth);
+}
+constexpr PerPersonality<bool (*)(const Launch&, const GemmProblem&, Dtype)> kTakesProduct{
+    cpu_takes_product, [](const Launch&, const GemmProblem&, Dtype) { return false; }};
+
+// The forward pass as one product of pixels and weights: each pixel of the result reads one of the source, or the only
+// one of an image reads all of it. nullopt where it is none, or does what products do not.
+std::optional<GemmProblem> product_of(const Launch& run, const ConvGeometry& g, Dtype real) {
+  if (g.groups() != 1 || real != real_of(real) || run.epilogue().gate.kind != Operand::Kind::none ||
+      g.a.pad[0] + g.a.pad[1] + g.a.pad[2] > 0)
+    return std::nullopt;
+  const bool is_point = g.taps() == 1 && g.phases() == 1 && g.in_pixels() == g.out_pixels();
+  const bool is_image = g.out_pixels() == g.n && std::equal(g.in, g.in + 3, g.kernel);
+  if (!is_point && !is_image) return std::nullopt;
+  GemmProblem p;
+  p.m = g.out_pixels();
+  p.k = g.taps() * g.c;
+  p.n = g.k;
+  p.a_row = p.k;
+  p.b_row = p.n;
+  p.a_col = p.b_col = 1;
+  return run.pick(kTakesProduct)(run, p, real) ? std::optional(p) : std::nullopt;
+}
 
 void launch_tiles(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed) {
   run.pick(kLaunchTiles)(run, {g, src, weight, bias, transposed, conv_flags(run, bias)});
@@ -408,6 +442,8 @@ class Conv final : public ConvOp {
     const ConvGeometry g(run.src_shape(0), run.src_shape(1), run.dst_shape(), a_);
     const Operand bias = run.optional_src(2);
     if (is_grouped(run, g)) return launch_grouped_fwd(run, g, bias);
+    if (const auto product = product_of(run, g, run.dst_dtype()))
+      return launch_gemm(run, run.src(0), run.src(1), bias, run.dst(), *product, run.dst_dtype());
     if (is_single(run, g, run.dst_dtype())) return launch_single(run, g, bias);
     if (is_winograd(run, g, ConvPass::forward, run.dst_dtype()))
       return launch_winograd(run, g, run.src(0), run.src(1), bias, false);

@@ -184,6 +184,7 @@ void offer_host_form(Launch& run, KernelCall& call, const Epilogues& e, const Ge
                       p.outer, p.inner, p.a_outer, p.a_inner, p.b_outer, p.b_inner};
   product.accumulates = (e.flags & GEMM_ACCUMULATE) != 0;
   product.relu = (e.flags & GEMM_RELU) != 0;
+  product.hard_swish = (e.flags & GEMM_HARD_SWISH) != 0;
   product.by_lanes = by_lanes;
   product.width = run.device().vector_width(real);
   if (real == Dtype::f64)
@@ -345,7 +346,7 @@ void require_sizes(const char* op, const GemmProblem& p) {
 
 Epilogues epilogues_of(const Launch& run, Operand bias) {
   const Epilogue& asked = run.epilogue();
-  Epilogues e{bias, asked.residual, asked.relu ? GEMM_RELU : 0};
+  Epilogues e{bias, asked.residual, (asked.relu ? GEMM_RELU : 0) | (asked.hard_swish ? GEMM_HARD_SWISH : 0)};
   if (bias.kind != Operand::Kind::none) e.flags |= GEMM_BIAS;
   if (asked.residual.kind != Operand::Kind::none) e.flags |= GEMM_RESIDUAL;
   return e;

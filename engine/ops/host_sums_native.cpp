@@ -301,6 +301,11 @@ void store_sums(const HostProduct& s, const T* sums, const T* bias, const T* res
     if (residual) v = v + residual[j];
     c[j] = s.relu && v < 0 ? T{0} : v;
   }
+  if (!s.hard_swish) return;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const T v = c[j], inside = v * ((v + T{3}) * static_cast<T>(0.16666666666666667));
+    c[j] = v <= T{-3} ? T{0} : v >= T{3} ? v : inside;
+  }
 }
 
 // by_lanes is sums_by_lanes of the launch's width, so that all widths share the rest; it is compiled once a type.

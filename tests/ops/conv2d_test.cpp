@@ -55,6 +55,11 @@ std::vector<Case> cases() {
       {"depthwise with two outputs each", {2, 6, 5, 7}, {3, 3, 1, 14}, {.pad_h = 1, .pad_w = 1, .groups = 7}},
       {"many narrow groups", {2, 7, 6, 24}, {3, 3, 2, 36}, {.stride_w = 2, .pad_h = 1, .pad_w = 1, .groups = 12}},
       {"1x1", {2, 6, 6, 64}, {1, 1, 64, 40}, {}},
+      {"1x1, columns that fill no vector", {3, 5, 7, 21}, {1, 1, 21, 77}, {}},
+      {"1x1, a long sum for few columns", {1, 9, 7, 131}, {1, 1, 131, 16}, {}},
+      {"1x1, narrow", {2, 17, 16, 37}, {1, 1, 37, 7}, {}},
+      {"1x1, one pixel an image", {5, 1, 1, 43}, {1, 1, 43, 19}, {}},
+      {"a kernel as large as the image", {3, 5, 4, 13}, {5, 4, 13, 35}, {.stride_h = 2}},
       {"1x1 stride 2 in groups", {2, 6, 6, 12}, {1, 1, 6, 40}, {.stride_h = 2, .stride_w = 2, .groups = 2}},
       {"first layer", {1, 28, 28, 1}, {3, 3, 1, 32}, {.pad_h = 1, .pad_w = 1}},
       {"one channel, many columns", {2, 5, 6, 1}, {3, 3, 1, 48}, {.pad_h = 1, .pad_w = 2}},
@@ -154,6 +159,12 @@ TEST_P(Conv2dTest, what_follows_it_is_part_of_its_launch) {
                             {"tiles, several chunks", {1, 6, 6, 600}, {3, 3, 600, 20}, 1, 2, 1},
                             {"tiles of groups", {1, 5, 7, 24}, {3, 3, 4, 36}, 1, 1, 6},
                             {"one tap, strided", {1, 7, 9, 20}, {1, 1, 20, 33}, 0, 2, 1},
+                            {"one tap, a product", {2, 7, 9, 20}, {1, 1, 20, 101}, 0, 1, 1},
+                            {"one tap, a product in two blocks", {1, 6, 7, 700}, {1, 1, 700, 37}, 0, 1, 1},
+                            {"one tap, a split product", {1, 3, 3, 3000}, {1, 1, 3000, 33}, 0, 1, 1},
+                            {"one tap, a pixel an image", {3, 1, 1, 45}, {1, 1, 45, 19}, 0, 1, 1},
+                            {"one pixel", {1, 1, 1, 600}, {1, 1, 600, 520}, 0, 1, 1},
+                            {"a kernel as large as the image", {3, 4, 5, 9}, {4, 5, 9, 39}, 0, 1, 1},
                             {"minimal filtering", {2, 16, 16, 24}, {3, 3, 24, 40}, 1, 1, 1},
                             {"one channel", {2, 9, 24, 1}, {3, 3, 1, 32}, 1, 1, 1},
                             {"depthwise", {2, 9, 13, 37}, {3, 3, 1, 37}, 1, 1, 37},
@@ -370,6 +381,8 @@ TEST_P(SmallShapesConv2dTest, single_pixels_and_single_channels) {
       {{2, 4, 5, 19}, {1, 1, 19, 21}, {21}});
   run([](auto x) { return conv2d(x[0], x[1], x[2], {.pad_h = 1, .pad_w = 1}); }, {{2, 4, 5, 1}, {3, 3, 1, 48}, {48}});
   run([](auto x) { return conv1d(x[0], x[1], {}, {.pad = 2}); }, {{2, 11, 1}, {5, 1, 16}});
+  run([](auto x) { return relu(conv2d(x[0], x[1], x[2]) + x[3]); },
+      {{2, 4, 5, 19}, {1, 1, 19, 37}, {37}, {2, 4, 5, 37}});
 }
 
 }  // namespace

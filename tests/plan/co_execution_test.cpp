@@ -455,6 +455,8 @@ TEST_P(CoExecutionTest, products_give_the_same_bytes) {
             const Array a = some({s.m, s.k}), b = some({s.k, s.n}), w = some({s.n, s.k}), bias = some({s.n});
             results.insert(results.end(), {matmul(a, b), linear(a, w), linear(a, w, bias), relu(linear(a, w, bias)),
                                            matmul(transpose(b), transpose(a)), linear(a, w, bias) + matmul(a, b)});
+            const auto point = [&] { return conv2d(reshape(a, {s.m, 1, 1, s.k}), reshape(b, {1, 1, s.k, s.n}), bias); };
+            results.insert(results.end(), {point(), relu(point()), hard_swish(point() * 4.0), hard_swish(point())});
           }
           results.push_back(matmul(some({2, 3, 4, 5}), some({3, 5, 6})));
         }
