@@ -169,20 +169,20 @@ void describe_parallel(Row& row, RunningOptions& o) {
 template <class Row>
 void describe_checkpoints(Row& row, RunningOptions& o) {
   using enum Verb;
-  row(o.survive.folder, {.flag = "--checkpoint DIR", .group = group::checkpoint, .verbs = train,
+  row(o.survive.folder, {.flag = "--checkpoint DIR", .group = group::checkpoint, .verbs = train | finetune,
       .writes = Writes::folder, .in_rehearsal = false,
       .help = "write the whole state of the run to this folder; --resume continues from it bit for bit, even after "
               "kill -9 in the middle of an epoch; Ctrl-C writes one more checkpoint"});
-  row(o.survive.every, {.flag = "--checkpoint-every N|epoch", .group = group::checkpoint, .verbs = train,
+  row(o.survive.every, {.flag = "--checkpoint-every N|epoch", .group = group::checkpoint, .verbs = train | finetune,
       .check = checkpoint_every_fault, .in_rehearsal = false,
       .help = "write a checkpoint after each test (epoch) or after every N steps; default: epoch"});
-  row(o.survive.keep, {.flag = "--keep N", .group = group::checkpoint, .verbs = train, .check = whole(0, 1 << 30),
+  row(o.survive.keep, {.flag = "--keep N", .group = group::checkpoint, .verbs = train | finetune, .check = whole(0, 1 << 30),
       .needs = "--checkpoint", .in_rehearsal = false, .help = "keep the newest N checkpoints; 0: all; default: 3"});
-  row(o.survive.resume, {.flag = "--resume auto|FILE", .group = group::checkpoint, .verbs = train,
+  row(o.survive.resume, {.flag = "--resume auto|FILE", .group = group::checkpoint, .verbs = train | finetune,
       .in_rehearsal = false,
       .help = "auto: continue from the newest intact checkpoint in the --checkpoint folder, or start a new run if "
               "there is none; FILE: continue from this checkpoint"});
-  row(o.survive.on_device_error, {.flag = "--on-device-error WHAT", .group = group::checkpoint, .verbs = train,
+  row(o.survive.on_device_error, {.flag = "--on-device-error WHAT", .group = group::checkpoint, .verbs = train | finetune,
       .choices = {"stop", "retry", "cpu"}, .in_rehearsal = false,
       .help = "stop; retry: continue from the last checkpoint on the same device, at most 3 times; cpu: continue on "
               "the CPU; without --checkpoint, the state is kept in host memory; default: stop"});

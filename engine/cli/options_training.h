@@ -159,15 +159,17 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .help = "conversations, a JSON object a line: {\"messages\": [{\"role\", \"content\"}, ...]}, {\"prompt\", "
               "\"answer\"}, {\"instruction\", \"input\", \"output\"} or {\"text\"}; the loss counts answers only"});
   row(o.form.validation, {.flag = "--validation SHARE", .group = group::data, .verbs = finetune,
-      .check = number(0.001, 0.5), .log = Log::if_given,
+      .check = number(0.001, 0.5), .resume = Resume::must_agree_if_given, .log = Log::if_given,
       .help = "share of the samples that is for testing; default: 0.05"});
   row(Written{.read = [&o](const std::string& text) { o.form.packs = text == "on"; },
               .text = [&o] { return o.form.packs ? "on" : "off"; },
               .json = [&o] { return nlohmann::ordered_json(o.form.packs); }},
       {.flag = "--packing WORD", .group = group::data, .verbs = finetune, .choices = {"on", "off"},
+      .resume = Resume::must_agree,
       .help = "on: short samples share a row of --context tokens and do not see each other; off: each has its own"});
   row(o.form.quantise, {.flag = "--quantise TYPE", .also = {"--quantize"}, .group = group::model,
-      .verbs = kLanguageVerbs | estimate, .choices = {"none", "q8", "q4", "nf4"}, .log = Log::if_given,
+      .verbs = kLanguageVerbs | estimate, .choices = {"none", "q8", "q4", "nf4"},
+      .resume = Resume::must_agree_if_given, .log = Log::if_given,
       .help = "keep the frozen linear layers as Q8_0, Q4_K or NF4 blocks, which are made as the model is read; default: "
               "none, as the files have them"});
   row(o.form.validation, {.flag = "--validation SHARE", .group = group::data, .verbs = train | eval | sweep,
@@ -190,7 +192,7 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .check = whole(1, 1 << 20), .resume = Resume::must_agree_if_given,
       .help = "context length of gpt, in tokens; default: that of the size"});
   row(o.form.context, {.flag = "--context N", .group = group::model, .verbs = finetune, .check = whole(2, 1 << 20),
-      .log = Log::if_given, .help = "tokens of a row; default: 512, or what the model has positions for"});
+      .resume = Resume::must_agree_if_given, .log = Log::if_given, .help = "tokens of a row; default: 512, or what the model has positions for"});
   row(o.form.tokenizer, {.flag = "--tokenizer DIR", .group = group::model, .verbs = train | eval | sweep | generate,
       .help = "folder with GPT-2's vocab.json and merges.txt, for gpt; default: one token per character"});
   row(o.load, {.flag = "--load FILE", .group = group::model, .verbs = train, .in_rehearsal = false,
@@ -349,13 +351,15 @@ void describe_adapters(Row& row, TrainingOptions& o) {
       .help = "train only low-rank adapters of this rank beside the linear layers (LoRA); --load reads the network, "
               "--save writes it with the adapters merged into its weights"});
   row(o.lora.rank, {.flag = "--lora R", .group = group::adapters,
-      .verbs = finetune | estimate, .check = whole(1, 1 << 20), .log = Log::if_given,
+      .verbs = finetune | estimate, .check = whole(1, 1 << 20), .resume = Resume::must_agree, .log = Log::if_given,
       .help = "rank of the adapters beside the linear layers of a language model (LoRA); finetune's default: 16"});
   row(o.lora.alpha, {.flag = "--lora-alpha X", .group = group::adapters, .verbs = finetune, .check = above_zero(),
-      .log = Log::if_given, .help = "scale the output of the adapters by alpha / rank; default: twice the rank"});
+      .resume = Resume::must_agree, .log = Log::if_given, .help = "scale the output of the adapters by alpha / rank; default: twice the rank"});
   row(o.lora.dropout, {.flag = "--lora-dropout P", .group = group::adapters, .verbs = finetune,
-      .check = number(0, 0.999999), .log = Log::if_given, .help = "dropout on the input of the adapters; default: 0"});
+      .check = number(0, 0.999999), .resume = Resume::must_agree, .log = Log::if_given,
+      .help = "dropout on the input of the adapters; default: 0"});
   row(o.lora.targets, {.flag = "--lora-targets LIST", .group = group::adapters, .verbs = finetune | estimate,
+      .resume = Resume::must_agree,
       .help = "comma-separated names of layers, such as q_proj,v_proj, or all-linear; default: PEFT's for the family"});
   row(o.lora.load, {.flag = "--adapter DIR", .group = group::adapters, .verbs = chat | embed,
       .help = "adapters to add, a folder from `finetune --save` or from PEFT"});

@@ -157,6 +157,7 @@ void Trainer::make_session() {
                               .ema = recipe_->ema_options(),
                               .grad_norm_every = norm_interval(options_, workload_.defaults),
                               .checkpoints = keeper_.checkpoints(),
+                              .keeps_frozen = !workload_.save_adapters,
                               .log = log_,
                               .frames_log = false,
                               .callbacks = callbacks(),

@@ -145,22 +145,36 @@ Part with_shards(const std::string& name, optim::Optimizer& optimizer) {
 }
 
 // Shared parameters have several names; the first one counts.
-std::vector<optim::StateArray> cells_of(const nn::Module& module) {
+std::vector<optim::StateArray> cells_of(const nn::Module& module, bool has_frozen) {
   std::vector<optim::StateArray> result;
   std::unordered_set<const void*> seen;
   for (const nn::NamedArray& entry : module.state())
-    if (seen.insert(entry.array.node().get()).second) result.push_back({entry.name, entry.array});
+    if ((has_frozen || !entry.is_frozen) && seen.insert(entry.array.node().get()).second)
+      result.push_back({entry.name, entry.array});
   return result;
 }
 
 // How arrays lie in memory, where that is not the order of PyTorch's files: {"0.weight": [3, 0], ...}: Layout and
 // flattened_channels of its NamedArray. io::convert_file() reads it.
-RunJson layouts_of(const nn::Module& module) {
+RunJson layouts_of(const nn::Module& module, bool has_frozen) {
   RunJson layouts = RunJson::object();
   for (const nn::NamedArray& entry : module.state())
-    if (entry.layout != nn::Layout::plain)
+    if ((has_frozen || !entry.is_frozen) && entry.layout != nn::Layout::plain)
       layouts[entry.name] = {static_cast<int>(entry.layout), entry.flattened_channels};
   return layouts;
+}
+
+Part module_part(const std::string& name, nn::Module& module, bool has_frozen) {
+  return {name, Part::same,
+          [&module, has_frozen] {
+            PartState state;
+            state.arrays = cells_of(module, has_frozen);
+            state.layouts = layouts_of(module, has_frozen);
+            return state;
+          },
+          [&module, has_frozen](const PartReader& reader) {
+            for (const optim::StateArray& cell : cells_of(module, has_frozen)) reader.read_into(cell.array, cell.name);
+          }};
 }
 
 }  // namespace
@@ -170,17 +184,9 @@ using detail::Part;
 using detail::PartReader;
 using detail::PartState;
 
-void RunState::add(const std::string& name, nn::Module& module) {
-  impl_->add({name, Part::same,
-              [&module] {
-                PartState state;
-                state.arrays = detail::cells_of(module);
-                state.layouts = detail::layouts_of(module);
-                return state;
-              },
-              [&module](const PartReader& reader) {
-                for (const optim::StateArray& cell : detail::cells_of(module)) reader.read_into(cell.array, cell.name);
-              }});
+void RunState::add(const std::string& name, nn::Module& module) { impl_->add(detail::module_part(name, module, true)); }
+void RunState::add_trained(const std::string& name, nn::Module& module) {
+  impl_->add(detail::module_part(name, module, false));
 }
 
 // Its cells by state(), which does not read the number of skipped steps: that may be lost in a failed launch.

@@ -33,7 +33,10 @@ void add_results(const Evaluation& evaluation, LogLine& line) {
 RunState& Session::Impl::run_state() {
   if (state) return *state;
   state.emplace(engine);
-  state->add("model", net);
+  if (options.keeps_frozen)
+    state->add("model", net);
+  else
+    state->add_trained("model", net);
   state->add("optimizer", *optimizer);
   if (precision.scaler() != nullptr) state->add("scaler", *precision.scaler());
   if (ema) state->add("ema", *ema);

@@ -86,7 +86,8 @@ class RunState {
   // whole state. Add an optimizer whose state is sharded over processes after sharding it: the file has the complete
   // state, so in each save() every process sends its shard to rank 0; processes that do not save call
   // Optimizer::whole_state() instead.
-  void add(const std::string& name, nn::Module& module);  // parameters and buffers
+  void add(const std::string& name, nn::Module& module);          // parameters and buffers
+  void add_trained(const std::string& name, nn::Module& module);  // ... but frozen parameters, which load() leaves
   void add(const std::string& name, optim::Optimizer& optimizer);
   void add(const std::string& name, optim::GradScaler& scaler);
   void add(const std::string& name, optim::Ema& ema);

@@ -102,6 +102,26 @@ TEST_F(LanguageCommandTest, adapters_learn_answers_which_chat_then_gives) {
   EXPECT_EQ(answer.json()["prompt_tokens"], 9);
 }
 
+TEST_F(LanguageCommandTest, a_run_that_was_stopped_goes_on_to_the_same_bytes) {
+  const auto words = [&](const std::string& adapters, const std::string& steps, const std::string& state) {
+    return std::vector<std::string>{
+        "finetune",  model_, "--data", chats_,   "--lora",     "4",        "--steps",      steps, "--rate",   "1e-2",
+        "--context", "32",   "--save", adapters, "--schedule", "constant", "--checkpoint", state, "--resume", "auto"};
+  };
+  run(words(folder_ / "whole", "8", folder_ / "one"));
+  run(words(folder_ / "half", "3", folder_ / "two"));
+  const auto second = run(words(folder_ / "both", "8", folder_ / "two"));
+  EXPECT_THAT(second.err + second.out, HasSubstr("goes on after step 3"));
+  EXPECT_EQ(get(folder_ / "both/adapter_model.safetensors"), get(folder_ / "whole/adapter_model.safetensors"));
+  // A checkpoint has the adapters and what the optimizer remembers of them, not the model.
+  const auto size = std::filesystem::file_size(model_ + "/model.safetensors");
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "two"))
+    EXPECT_LT(std::filesystem::file_size(entry.path()), size / 2) << entry.path();
+  auto other = words(folder_ / "other", "8", folder_ / "two");
+  other[5] = "8";
+  EXPECT_THAT(run(other, "", 2).err, HasSubstr("--lora"));
+}
+
 TEST_F(LanguageCommandTest, what_cannot_be_said_is_an_error_that_says_so) {
   EXPECT_THAT(run({"finetune", folder_.string(), "--data", chats_}, "", 2).err, HasSubstr("has no config.json"));
   EXPECT_THAT(run({"train", model_, "--data", chats_}, "", 2).err, HasSubstr("`samebytes finetune "));

@@ -123,6 +123,9 @@ struct SessionOptions {
   std::optional<PressureRelief> pressure = {};
   std::optional<EarlyStopping> early_stopping = {};
   std::shared_ptr<Checkpoints> checkpoints = {};
+  // Whether checkpoints have the frozen parameters, too. Without them the network that resumes must have them already:
+  // a published model, which its folder gives again.
+  bool keeps_frozen = true;
   std::shared_ptr<RunLog> log = {};
   // Writes the log's lines "start", "resume", "error" and "summary", and messages about damaged checkpoints; false if
   // the program writes its own.
