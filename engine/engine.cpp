@@ -22,12 +22,23 @@ std::mutex engines_mutex;
 std::vector<Engine*> engines;  // living ones, oldest first; guarded by engines_mutex
 thread_local Engine* scope_engine = nullptr;
 
-bool wants_fallback(const EngineOptions& options) {
-  const char* const text = std::getenv("SAMEBYTES_FALLBACK");
+// "0", "1" or nothing.
+std::string_view switch_word(const char* name) {
+  const char* const text = std::getenv(name);
   const std::string_view word = text ? text : "";
   if (!word.empty() && word != "0" && word != "1")
-    throw ArgumentError("SAMEBYTES_FALLBACK: expected 0 or 1, got '" + std::string(word) + "'");
+    throw ArgumentError(std::string(name) + ": expected 0 or 1, got '" + std::string(word) + "'");
+  return word;
+}
+
+bool wants_fallback(const EngineOptions& options) {
+  const std::string_view word = switch_word("SAMEBYTES_FALLBACK");
   return options.fallback || word == "1";
+}
+
+bool wants_matrix_instructions(const EngineOptions& options) {
+  const std::string_view word = switch_word("SAMEBYTES_MATRIX_INSTRUCTIONS");
+  return options.matrix_instructions.value_or(word != "0");
 }
 
 }  // namespace
@@ -54,6 +65,7 @@ Engine::Engine(const EngineOptions& options, const cl::Context* context, const c
   runtime.steps_in_flight = options.steps_in_flight;
   runtime.stall_seconds = options.stall_seconds;
   runtime.tuning = options.tuning;
+  runtime.matrix_instructions = wants_matrix_instructions(options);
   runtime.profile = options.profile;
   runtime.dry_run = options.dry_run;
   if (context) runtime.given = {*context, *queue};

@@ -38,7 +38,9 @@ const DeviceFigures& figures_of(std::size_t device, const std::vector<DeviceFigu
 }
 
 Json json_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devices, const DeviceFigures& figures) {
-  Json speed = Json::object(), hand_over = Json::object();
+  Json speed = Json::object(), hand_over = Json::object(), instructions = Json::object();
+  for (const MatrixInstruction& each : figures.instructions)
+    instructions[each.name] = {{"works", each.works}, {"trouble", each.trouble}};
   if (figures.speed)
     speed = {
         {"vectors", figures.speed->vectors}, {"items", figures.speed->items}, {"products", figures.speed->products}};
@@ -70,6 +72,7 @@ Json json_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devices, con
           {"personality", name_of(info.personality)},
           {"personality_reason", info.personality_reason},
           {"gflops", speed},
+          {"matrix_instructions", instructions},
           {"hand_over_bytes", figures.handed_over},
           {"hand_over", hand_over},
           {"refused", info.refused}};
@@ -100,6 +103,10 @@ std::string text_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devic
     text += row("measured", fmt::format("multiply-adds of vectors {:.3g} GFLOP/s, of 64 items {:.3g}, of vectors with "
                                         "a separate addition {:.3g}",
                                         figures.speed->vectors, figures.speed->items, figures.speed->products));
+  std::vector<std::string> instructions;
+  for (const MatrixInstruction& each : figures.instructions)
+    instructions.push_back(each.works ? each.name + " works" : fmt::format("{}: {}", each.name, each.trouble));
+  if (!instructions.empty()) text += row("matrices", fmt::format("{}", fmt::join(instructions, "; ")));
   std::vector<std::string> costs;
   for (const HandOver& cost : figures.hand_over)
     costs.push_back(fmt::format("{} {:.3g} + {:.3g}", name_of(cost.mode), 1e3 * cost.to_device, 1e3 * cost.to_host));
@@ -118,6 +125,7 @@ DeviceFigures measure_device(const DeviceInfo& device) {
   if (!device.refused.empty()) return figures;
   try {
     figures.speed = measure_kernel_speed(device);
+    figures.instructions = find_matrix_instructions(device);
     figures.hand_over = measure_hand_over(device, figures.handed_over);
   } catch (const DeviceError&) {  // a device that cannot run the probe is listed without it
   }

@@ -54,6 +54,7 @@ struct RuntimeOptions {
   bool profile = false;               // queues record the times of their commands
   bool fallback = false;              // adds a spare CPU device for what the others cannot run
   std::optional<GivenQueue> given;    // instead of device, devices and split
+  bool matrix_instructions = true;    // those of the CPU, where they work
   std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nullopt: the device's own store
 };
 
@@ -75,6 +76,8 @@ class Device {
   const cl::Device& handle() const { return handle_; }
   const cl::CommandQueue& queue() const { return queue_; }
   void finish();  // waits for everything enqueued on it
+  // Whether products of bf16 use vdpbf16ps; the first call tries it (matrix_instructions.h).
+  bool has_bf16_dots() const;
   KernelLibrary& kernels() { return kernels_; }
   KernelCache* kernel_cache() const;  // null: its driver keeps no kernels that we know of
   // Whether its queue can run host functions between kernels, on the bytes that kernels see (enqueue_host).
@@ -95,6 +98,7 @@ class Device {
   cl::Device handle_;
   cl::CommandQueue queue_;
   bool runs_host_functions_ = false;
+  mutable std::atomic<int> bf16_dots_ = -1;  // -1: not yet asked
   KernelLibrary kernels_;
   QueueClock clock_;
 };

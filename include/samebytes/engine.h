@@ -63,6 +63,9 @@ struct EngineOptions {
   // device of the engine, best one of the same context, else by a CPU device that the engine opens for that; counted in
   // Engine::fallbacks(), and the first one is a warning. Off: it is an error. Else SAMEBYTES_FALLBACK=1.
   bool fallback = false;
+  // Products of bf16 may use the CPU's own instruction for them (find_matrix_instructions, device.h); off, they are
+  // computed as f32 products are. Not set: on, unless SAMEBYTES_MATRIX_INSTRUCTIONS=0.
+  std::optional<bool> matrix_instructions = {};
   // Tiles, splits and providers: not set, those of the device's store where `samebytes tune` made one (tune.h says
   // where; SAMEBYTES_TUNING is its folder, or off); "": the built-in ones; else a store file, which must be of this
   // device and driver.

@@ -1,0 +1,33 @@
+// Matrix instructions of CPUs that kernels reach through inline assembly: which the CPU has and which work on a device.
+// An instruction is tried with a small kernel whose numbers are checked, once for each device; what came of it is kept
+// in instructions.json beside the tuner's stores. Only CPUID and the system's word that it keeps the registers let a
+// kernel run, since an unknown instruction ends the process; and a process that did not come back from a trial is noted
+// before, so that the next one does not repeat it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "runtime/opencl.h"
+#include "samebytes/device.h"
+
+namespace samebytes::detail {
+
+enum class CpuInstruction : std::uint8_t {
+  avx512_bf16,  // vdpbf16ps: f32 += two products of bf16, 16 lanes
+  avx512_vnni,  // vpdpbusd: i32 += four products of u8 and i8, 16 lanes
+  avx_vnni,     // the same with 8 lanes, as CPUs without AVX-512 have it
+};
+
+// What CPUID and the system say of the CPU that this process runs on.
+bool cpu_has(CpuInstruction instruction);
+
+// Whether kernels of the device may use it. The first question for a device may build and run the kernel. Throws
+// IoError for a damaged store.
+bool can_use(CpuInstruction instruction, const DeviceInfo& info, cl_device_id device);
+
+// Each instruction with its verdict.
+std::vector<MatrixInstruction> find_matrix_instructions(const DeviceInfo& info, cl_device_id device);
+
+}  // namespace samebytes::detail

@@ -1,0 +1,104 @@
+// Which matrix instructions of the CPU kernels may use, and what keeps the answer.
+#include "runtime/matrix_instructions.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "runtime/rig.h"
+#include "samebytes/engine.h"
+#include "support/environment.h"
+#include "support/files.h"
+
+namespace samebytes::detail {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+bool is_pocl(const DeviceInfo& info) {
+  return info.type == "cpu" && info.platform.find("Portable Computing Language") != std::string::npos;
+}
+
+TEST(MatrixInstructions, work_where_the_cpu_has_them_and_say_why_not_elsewhere) {
+  for (const DeviceInfo& info : list_devices()) {
+    if (!info.refused.empty()) continue;
+    const std::vector<MatrixInstruction> found = samebytes::find_matrix_instructions(info);
+    EXPECT_EQ(found.empty(), info.type != "cpu") << info.name;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const bool is_there = is_pocl(info) && cpu_has(static_cast<CpuInstruction>(i));
+      EXPECT_EQ(found[i].works, is_there) << info.name << ", " << found[i].name << ": " << found[i].trouble;
+      EXPECT_EQ(found[i].works, found[i].trouble.empty()) << found[i].name;
+      DeviceFigures figures;
+      figures.instructions = found;
+      EXPECT_THAT(devices_text({info}, {figures}), HasSubstr(found[i].name));
+    }
+  }
+}
+
+TEST(MatrixInstructions, are_those_that_the_system_lists) {
+  std::ifstream file("/proc/cpuinfo");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (text.find("flags\t") == std::string::npos) GTEST_SKIP() << "needs_cpuinfo: no flags in /proc/cpuinfo";
+  const auto lists = [&](const std::string& word) { return text.find(" " + word + " ") != std::string::npos; };
+  EXPECT_EQ(cpu_has(CpuInstruction::avx512_bf16), lists("avx512_bf16"));
+  EXPECT_EQ(cpu_has(CpuInstruction::avx512_vnni), lists("avx512_vnni"));
+  EXPECT_EQ(cpu_has(CpuInstruction::avx_vnni), lists("avx_vnni"));
+}
+
+TEST(MatrixInstructions, are_tried_once_and_not_again_after_a_process_that_did_not_come_back) {
+  FoundDevice found = find_device("");
+  if (!is_pocl(found.info) || !cpu_has(CpuInstruction::avx512_vnni)) GTEST_SKIP() << "needs_vnni: with PoCL";
+  const samebytes::testing::TemporaryFolder folder;
+  const Environment store("SAMEBYTES_TUNING", folder.string());
+  const auto write = [&](const std::string& verdicts) {
+    std::ofstream(folder / "instructions.json") << R"({"format": 1, "devices": {)" << verdicts << "}}";
+  };
+  // Another name for each question: this process knows the answer for a name.
+  const auto ask = [&](const std::string& name, const std::string& verdict = {}) {
+    found.info.name = name;
+    const std::string key = found.info.platform + ", " + name + ", " + found.info.driver;
+    if (!verdict.empty()) write("\"" + key + R"(": {"avx512_vnni": ")" + verdict + "\"}");
+    return can_use(CpuInstruction::avx512_vnni, found.info, found.handle);
+  };
+  EXPECT_TRUE(ask("first"));
+  std::ifstream file(folder / "instructions.json");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, HasSubstr("first, " + found.info.driver));
+  EXPECT_THAT(text, HasSubstr(R"("avx512_vnni": "works")"));
+  EXPECT_FALSE(ask("kept", "a kernel with it gave wrong numbers"));
+  EXPECT_FALSE(ask("gone", "process 2147483647"));
+  EXPECT_THAT(samebytes::detail::find_matrix_instructions(found.info, found.handle)[1].trouble,
+              HasSubstr("an earlier process ended"));
+  EXPECT_FALSE(ask("own number", "process " + std::to_string(getpid())));  // of a process before this one
+  EXPECT_TRUE(ask("at work", "process " + std::to_string(getppid())));
+  write(R"("x": {"avx512_vnni": 1})");
+  EXPECT_THROW(ask("damaged"), IoError);
+}
+
+TEST(MatrixInstructions, are_left_out_where_an_engine_or_the_environment_says_so) {
+  RuntimeOptions options = options_for(MemoryMode::copy);
+  const auto defines = [&] {
+    Runtime runtime(options);
+    EXPECT_THAT(runtime.device().kernels().defines(f16), Not(HasSubstr("DOTS")));
+    EXPECT_THAT(runtime.device().kernels().defines(f32), Not(HasSubstr("DOTS")));
+    const std::string text = runtime.device().kernels().defines(bf16);
+    EXPECT_EQ(text.find("-DSAMEBYTES_BF16_DOTS") != std::string::npos, runtime.device().has_bf16_dots());
+    return text;
+  };
+  Runtime runtime(options);
+  const DeviceInfo& info = runtime.device().info();
+  EXPECT_EQ(runtime.device().has_bf16_dots(), is_pocl(info) && info.personality == Personality::cpu &&
+                                                  info.vector_width == 16 && cpu_has(CpuInstruction::avx512_bf16));
+  EXPECT_EQ(defines().find("BF16_DOTS") != std::string::npos, runtime.device().has_bf16_dots());
+  options.matrix_instructions = false;
+  EXPECT_THAT(defines(), Not(HasSubstr("DOTS")));
+
+  const Environment word("SAMEBYTES_MATRIX_INSTRUCTIONS", "perhaps");
+  EXPECT_THROW(Engine(EngineOptions{}), ArgumentError);
+}
+
+}  // namespace
+}  // namespace samebytes::detail
