@@ -465,6 +465,22 @@ TEST_P(CoExecutionTest, products_give_the_same_bytes) {
       is_cpu() ? 30 : 0);
 }
 
+// What weighs the channels of an image: two convolutions of one pixel, each a product, and a pointwise launch.
+TEST_P(CoExecutionTest, convolutions_of_one_pixel_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        const auto some = [](const Shape& shape) {
+          const Array a = uniform(shape) - 0.5;
+          a.eval();
+          return a;
+        };
+        const Array x = some({3, 1, 1, 40}), squeeze = some({1, 1, 40, 10}), widen = some({1, 1, 10, 40});
+        const Array inside = relu(conv2d(x, squeeze, some({10})));
+        return std::vector<Array>{hard_sigmoid(conv2d(inside, widen, some({40})))};
+      },
+      is_cpu() ? 3 : 0);
+}
+
 // Steps of a small network, whose launches are small: forward, backward, metrics and update.
 TEST_P(CoExecutionTest, training_gives_the_same_bytes) {
   expect_same_bytes(
