@@ -4,8 +4,9 @@
 Makes 10 MB of mixed text (several scripts, emoji, code, blanks, broken UTF-8) from a seed, lets `tokenizers` train and
 write a tokenizer.json of each kind on half of it, and compares all ids of build/check_tokenize with those of the package.
 Prints the table of docs/language_models.md; --write puts it there. Needs tokenizers.
+--gguf compares the same tokenizers as GGUF files have them (needs gguf), but for the kinds that those do not have.
 
-    SAMEBYTES_PEERS=DIR benchmarks/tokenizer_ids.py [--only gpt2] [--keep DIR] [--megabytes 10] [--runs 2] [--write]
+    SAMEBYTES_PEERS=DIR benchmarks/tokenizer_ids.py [--only gpt2] [--keep DIR] [--megabytes 10] [--runs 2] [--write|--gguf]
 """
 import argparse
 import json
@@ -197,6 +198,59 @@ def make_tokenizers(texts):
         "qwen": lambda: bytes_of(QWEN2, normalizers.NFC()), "bert": bert, "unigram": unigram, "added": added}
 
 
+GGUF_KINDS = {"gpt2": ("gpt2", "gpt-2"), "llama3": ("gpt2", "llama-bpe"), "qwen": ("gpt2", "qwen2"), "llama": ("llama", ""),
+              "bert": ("bert", "")}
+
+
+def pairs_of_pieces(file):
+    """The merges of a tokenizer whose pieces have scores: all pairs that are a piece, as transformers finds them."""
+    vocabulary = file["model"]["vocab"]
+    scores = {piece: -i for i, piece in enumerate(vocabulary)}
+    merges = []
+    for piece, score in scores.items():
+        if piece.startswith("<") and piece.endswith(">"):
+            continue
+        found = [(piece[:i], piece[i:], score) for i in range(1, len(piece))
+                 if piece[:i] in vocabulary and piece[i:] in vocabulary]
+        merges += sorted(found, key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]))
+    merges.sort(key=lambda pair: (pair[2], len(pair[0]), len(pair[1])), reverse=True)
+    return [[left, right] for left, right, _ in merges]
+
+
+def write_gguf(name, path, out):
+    """A GGUF file with the tokenizer of a tokenizer.json, and nothing else."""
+    import gguf
+    file = json.loads(path.read_text())
+    kind, pre = GGUF_KINDS[name]
+    tokens = sorted(file["model"]["vocab"], key=file["model"]["vocab"].get)
+    special = {token["content"] for token in file["added_tokens"]}
+    types = [3 if token in special else 6 if re.fullmatch("<0x[0-9A-F]{2}>", token) and kind == "llama" else 1 for token in tokens]
+    writer = gguf.GGUFWriter(str(out), "llama")
+    writer.add_tokenizer_model(kind)
+    if kind == "gpt2":
+        writer.add_tokenizer_pre(pre)
+        writer.add_token_merges([" ".join(pair) for pair in file["model"]["merges"]])
+        writer.add_bos_token_id(0)
+        writer.add_add_bos_token(name != "gpt2")
+    elif kind == "llama":
+        types[0] = 2
+        writer.add_token_scores([-float(i) for i in range(len(tokens))])
+        writer.add_unk_token_id(0)
+        writer.add_bos_token_id(1)
+        writer.add_eos_token_id(2)
+    else:
+        tokens = [token if token in special else token[2:] if token.startswith("##") else "\u2581" + token for token in tokens]
+        writer.add_unk_token_id(1)
+        writer.add_bos_token_id(2)
+        writer.add_sep_token_id(3)
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 TITLES = {
     "gpt2": "GPT-2: bytes", "llama": "Llama 2: BPE with byte fallback", "llama3": "Llama 3: bytes, digits by three",
     "qwen": "Qwen: bytes, NFC", "bert": "BERT: WordPiece", "unigram": "Unigram, NFKC",
@@ -211,6 +265,7 @@ def main():
     parser.add_argument("--megabytes", type=float, default=10)
     parser.add_argument("--runs", type=int, default=2, help="runs of which the fastest counts")
     parser.add_argument("--program", default=PROGRAM, help="check_tokenize")
+    parser.add_argument("--gguf", action="store_true", help="as GGUF files have them")
     parser.add_argument("--write", action="store_true", help="put the table into docs/language_models.md")
     options = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -227,8 +282,19 @@ def main():
         if options.only not in (None, name):
             continue
         path = folder / f"{name}.json"
+        if options.gguf and name not in GGUF_KINDS:
+            continue
         if not path.exists():
             make().save(str(path))
+        given = path
+        if options.gguf:
+            if name == "llama":  # whose pairs follow from its scores
+                file = json.loads(path.read_text())
+                file["model"]["merges"] = pairs_of_pieces(file)
+                path = folder / "llama-scored.json"
+                path.write_text(json.dumps(file))
+            given = folder / f"{name}.gguf"
+            write_gguf(name, path, given)
         theirs, best = [], 1e300
         for _ in range(options.runs):
             theirs = []
@@ -236,7 +302,7 @@ def main():
             start = time.perf_counter()
             theirs = peer.encode_batch(texts)
             best = min(best, time.perf_counter() - start)
-        said = subprocess.run([options.program, path, folder / "texts", folder / "ids", str(options.runs)], check=True,
+        said = subprocess.run([options.program, given, folder / "texts", folder / "ids", str(options.runs)], check=True,
                               capture_output=True, text=True)
         report = json.loads(said.stdout)
         ours = array.array("i", (folder / "ids").read_bytes())
@@ -260,7 +326,7 @@ def main():
                     f"{size / report['seconds']:.1f} | {size / best:.1f} | {best / report['seconds']:.1f} |")
         print(rows[-1], flush=True)
     table = "\n".join(["| file | tokens | ids | MB/s | `tokenizers`, MB/s | ratio |", "|---|---|---|---|---|---|", *rows])
-    if options.write and is_good:
+    if options.write and is_good and not options.gguf:
         text = PAGE.read_text()
         text = re.sub(r"(<!-- tokenizers -->\n).*?(\n<!-- end of tokenizers -->)",
                       lambda found: f"{found[1]}\n{table}\n{found[2]}", text, flags=re.S)

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -13,8 +14,9 @@ namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr int kMostAxes = 4;
-constexpr std::uint64_t kShownValues = 3;      // of an array
-constexpr std::size_t kShownText = 200;        // of a value: templates of chats are long
+constexpr std::uint64_t kShownValues = 3;  // of an array
+constexpr std::size_t kShownText = 200;    // of a value: templates of chats are long
+constexpr std::uint64_t kShortSkip = 4096;
 constexpr std::uint64_t kSmallestPair = 13;    // bytes: an empty key, a type, a value of one byte
 constexpr std::uint64_t kSmallestTensor = 24;  // bytes: an empty name, no axis, a type, an offset
 
@@ -46,10 +48,8 @@ class Reader {
   }
 
   GgufHeader read() {
-    if (bytes(4) != "GGUF") fail("the word GGUF", "another beginning");
     GgufHeader header;
-    header.version = number<std::uint32_t>();
-    if (header.version != 2 && header.version != 3) fail("version 2 or 3", std::to_string(header.version));
+    header.version = version();
     const std::uint64_t tensors = count("tensors", kSmallestTensor);
     const std::uint64_t pairs = count("key-value pairs", kSmallestPair);
     std::uint64_t alignment = kDefaultAlignment;
@@ -69,11 +69,32 @@ class Reader {
     return header;
   }
 
+  std::map<std::string, GgufValue> read_values(const std::string& prefix) {
+    version();
+    count("tensors", kSmallestTensor);
+    std::map<std::string, GgufValue> values;
+    for (std::uint64_t i = 0, pairs = count("key-value pairs", kSmallestPair); i < pairs; ++i) {
+      const std::string key = text();
+      const auto kind = number<std::uint32_t>();
+      if (key.starts_with(prefix))
+        values.insert_or_assign(key, whole(kind));
+      else
+        value(kind);
+    }
+    return values;
+  }
+
  private:
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
     detail::throw_io("gguf", path_, static_cast<std::int64_t>(at_), expected, found);
   }
   std::uint64_t left() const { return size_ - at_; }
+  std::uint32_t version() {
+    if (bytes(4) != "GGUF") fail("the word GGUF", "another beginning");
+    const auto version = number<std::uint32_t>();
+    if (version != 2 && version != 3) fail("version 2 or 3", std::to_string(version));
+    return version;
+  }
 
   // Nothing is allocated that the file does not have.
   std::string bytes(std::uint64_t length) {
@@ -86,7 +107,10 @@ class Reader {
   void skip(std::uint64_t length) {
     if (length > left()) fail(std::to_string(length) + " bytes", "the end of the file after " + std::to_string(left()));
     at_ += length;
-    file_.seekg(static_cast<std::streamoff>(at_));
+    if (length < kShortSkip)  // stays in the stream's buffer
+      file_.ignore(static_cast<std::streamsize>(length));
+    else
+      file_.seekg(static_cast<std::streamoff>(at_));
   }
   template <class T>
   T number() {
@@ -136,6 +160,41 @@ class Reader {
         skip((length - i) * kWidths[kind]), i = length;
     }
     return result + (length > kShownValues ? ", ...] of " + std::to_string(length) : "]");
+  }
+
+  double real_of(std::uint32_t kind) {
+    switch (kind) {
+      case u8_:
+      case bool__: return number<std::uint8_t>();
+      case i8_: return number<std::int8_t>();
+      case u16_: return number<std::uint16_t>();
+      case i16_: return number<std::int16_t>();
+      case u32_: return number<std::uint32_t>();
+      case i32_: return number<std::int32_t>();
+      case f32_: return static_cast<double>(number<float>());
+      case u64_: return static_cast<double>(number<std::uint64_t>());
+      case i64_: return static_cast<double>(number<std::int64_t>());
+      case f64_: return number<double>();
+      default: fail("a type from 0 to 12", std::to_string(kind));
+    }
+  }
+
+  GgufValue whole(std::uint32_t kind) {
+    GgufValue value;
+    std::uint64_t length = 1;
+    if (kind == array_) {
+      kind = number<std::uint32_t>();
+      if (kind >= kinds || kind == array_) fail("an array of numbers or texts", "type " + std::to_string(kind));
+      length = count("values", kWidths[kind]);
+    }
+    if (kind == text_) {
+      value.texts.reserve(length);
+      for (std::uint64_t i = 0; i < length; ++i) value.texts.push_back(text());
+    } else {
+      value.numbers.reserve(length);
+      for (std::uint64_t i = 0; i < length; ++i) value.numbers.push_back(real_of(kind));
+    }
+    return value;
   }
 
   static std::string real(double value) {
@@ -188,5 +247,17 @@ class Reader {
 }  // namespace
 
 GgufHeader read_gguf_header(const std::string& path) { return Reader(path).read(); }
+
+std::map<std::string, GgufValue> read_gguf_values(const std::string& path, const std::string& prefix) {
+  return Reader(path).read_values(prefix);
+}
+
+bool is_gguf(const std::string& path) {
+  std::array<char, 4> begin{};
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) return false;
+  std::ifstream file(path, std::ios::binary);
+  return file.read(begin.data(), begin.size()) && std::string_view(begin.data(), begin.size()) == "GGUF";
+}
 
 }  // namespace samebytes::io

@@ -8,6 +8,8 @@
 #include "core/json.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
+#include "samebytes/io/gguf.h"
+#include "text/gguf_tokenizer.h"
 #include "text/jinja.h"
 
 namespace samebytes::text {
@@ -60,6 +62,11 @@ struct ChatTemplate::State {
 };
 
 std::optional<ChatTemplate> ChatTemplate::find(const std::string& folder) {
+  if (io::is_gguf(folder)) {
+    const Value file = detail::read_gguf_tokenizer_config(folder);
+    const std::optional<std::string> text = template_of(folder, file);
+    return text ? std::optional(parse(folder, *text, detail::to_line(tokens_of(file)))) : std::nullopt;
+  }
   const std::filesystem::path base(folder);
   const std::string path = (base / "chat_template.jinja").string(), config_path = (base / kConfig).string();
   std::error_code code;

@@ -8,8 +8,10 @@
 #include "core/mutex.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
+#include "samebytes/io/gguf.h"
 #include "text/added_tokens.h"
 #include "text/decoder.h"
+#include "text/gguf_tokenizer.h"
 #include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
 #include "text/template.h"
@@ -267,19 +269,29 @@ Encoding Tokenizer::State::encode(std::string_view text, const std::string_view*
   return encoding;
 }
 
+void Tokenizer::read(const JsonPart& file) {
+  state_ = std::make_shared<const State>(file);
+  if (file.find("truncation") != nullptr) truncation_ = read_truncation(file.part("truncation"));
+  if (file.find("padding") != nullptr) padding_ = read_padding(file.part("padding"));
+}
+
 Tokenizer Tokenizer::parse(const std::string& path, std::string_view json) {
   return detail::reading_json("tokenizer", path, [&] {
     const nlohmann::json parsed = detail::parse_json("tokenizer", path, json);
-    const JsonPart file(parsed, path, "");
     Tokenizer tokenizer;
-    tokenizer.state_ = std::make_shared<const State>(file);
-    if (file.find("truncation") != nullptr) tokenizer.truncation_ = read_truncation(file.part("truncation"));
-    if (file.find("padding") != nullptr) tokenizer.padding_ = read_padding(file.part("padding"));
+    tokenizer.read(JsonPart(parsed, path, ""));
     return tokenizer;
   });
 }
 
 Tokenizer Tokenizer::load(const std::string& path) {
+  if (io::is_gguf(path))
+    return detail::reading_json("tokenizer", path, [&] {
+      const nlohmann::json json = detail::read_gguf_tokenizer(path).tokenizer;
+      Tokenizer tokenizer;
+      tokenizer.read(JsonPart(json, path, ""));
+      return tokenizer;
+    });
   const std::string file = std::filesystem::is_directory(path) ? path + "/tokenizer.json" : path;
   const std::vector<std::byte> bytes = io::read_file(file);
   return parse(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -366,31 +378,6 @@ void Tokenizer::set_padding(std::optional<Padding> padding) {
     check("multiple", padding->multiple_of);
   }
   padding_ = padding;
-}
-
-TextStream::TextStream(Tokenizer tokenizer, const DecodeOptions& options)
-    : tokenizer_(std::move(tokenizer)), options_(options) {}
-
-std::string TextStream::add(std::int32_t id) {
-  ids_.push_back(id);
-  std::string text = tokenizer_.decode(ids_, options_);
-  // A character that is not whole yet ends as U+FFFD.
-  if (text.size() <= before_.size() || text.ends_with("\xef\xbf\xbd")) return {};
-  std::string added = text.starts_with(before_) ? text.substr(before_.size()) : text;
-  // What was written stays as the context of what comes, since a decoder drops the blank of the first token.
-  ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(written_));
-  before_ = tokenizer_.decode(ids_, options_);
-  written_ = ids_.size();
-  return added;
-}
-
-std::string TextStream::finish() {
-  const std::string text = tokenizer_.decode(ids_, options_);
-  std::string added = text.size() > before_.size() ? text.substr(before_.size()) : std::string();
-  ids_.clear();
-  before_.clear();
-  written_ = 0;
-  return added;
 }
 
 }  // namespace samebytes::text

@@ -1,8 +1,9 @@
 // The header of a GGUF file (github.com/ggerganov/ggml, docs/gguf.md), in which quantised language models are
-// distributed: its key-value pairs and its tensors. Values are not read.
+// distributed: its key-value pairs and its tensors. The values of tensors are not read.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,5 +28,16 @@ struct GgufHeader {
 // Reads versions 2 and 3, little-endian. Throws IoError, with the byte where it stopped, for a missing, truncated or
 // damaged file, another version, and tensors that reach beyond the end of the file.
 GgufHeader read_gguf_header(const std::string& path);
+
+// A whole value of the metadata: the texts of a text or of a list of texts, else numbers; a flag is 0 or 1.
+struct GgufValue {
+  std::vector<std::string> texts;
+  std::vector<double> numbers;
+};
+// The values whose keys begin with `prefix`. Throws IoError as read_gguf_header() does.
+std::map<std::string, GgufValue> read_gguf_values(const std::string& path, const std::string& prefix);
+
+// Whether the file begins as a GGUF file does; false for what cannot be read.
+bool is_gguf(const std::string& path);
 
 }  // namespace samebytes::io

@@ -29,8 +29,8 @@ struct ChatOptions {
 class ChatTemplate {
  public:
   // Of a folder: chat_template.jinja, or else chat_template of tokenizer_config.json (of several the one named
-  // "default"), with the texts of bos_token, eos_token and their like. nullopt where the folder has no template. Throws
-  // IoError, naming file and line, for damaged files and for what this version's Jinja does not have.
+  // "default"), with the texts of bos_token, eos_token and their like; or of a GGUF file. nullopt where there is no
+  // template. Throws IoError, naming file and line, for damaged files and for what this version's Jinja does not have.
   static std::optional<ChatTemplate> find(const std::string& folder);
   // The same; throws IoError where there is none.
   static ChatTemplate load(const std::string& folder);

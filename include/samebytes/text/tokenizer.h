@@ -1,4 +1,5 @@
-// Tokenizers of published models: tokenizer.json of Hugging Face, with the ids of the Python package `tokenizers`.
+// Tokenizers of published models: tokenizer.json of Hugging Face, with the ids of the Python package `tokenizers`, and
+// those of GGUF files.
 // Byte-level BPE (GPT-2, Llama 3, Qwen), BPE and Unigram as SentencePiece has them, WordPiece (BERT), and whole words;
 // with their normalizers, pre-tokenizers, templates, decoders and added tokens.
 //   const auto tokenizer = text::Tokenizer::load("Qwen2.5-0.5B");
@@ -14,6 +15,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace samebytes::detail {
+class JsonPart;
+}
 
 namespace samebytes::text {
 
@@ -51,8 +56,9 @@ struct DecodeOptions {
 
 class Tokenizer {
  public:
-  // A tokenizer.json, or a folder that has one. Throws IoError for a missing or damaged file, naming the place in it,
-  // and for a step that it asks for and this version does not have.
+  // A tokenizer.json, a folder that has one, or a GGUF file, whose tokenizer.ggml.* say the same in fewer words (of the
+  // kinds gpt2, llama and bert). Throws IoError for a missing or damaged file, naming the place in it, and for a step
+  // that it asks for and this version does not have.
   static Tokenizer load(const std::string& path);
   // The same of a text; `path` stands for its file in errors.
   static Tokenizer parse(const std::string& path, std::string_view json);
@@ -84,10 +90,18 @@ class Tokenizer {
 
  private:
   struct State;
+  void read(const detail::JsonPart& file);
   std::shared_ptr<const State> state_;
   std::optional<Truncation> truncation_;
   std::optional<Padding> padding_;
 };
+
+// The tokenizer of a GGUF file as the texts of the files that a folder has for it. Throws IoError as Tokenizer::load().
+struct TokenizerFiles {
+  std::string tokenizer;  // tokenizer.json
+  std::string config;     // tokenizer_config.json, with the chat template where there is one
+};
+TokenizerFiles gguf_tokenizer_files(const std::string& path);
 
 // The text of tokens that come one by one, as a model writes them: each call returns what the token adds, which is
 // empty until its characters are whole.
