@@ -44,7 +44,7 @@ models::ReplyOptions reply_options(const Options& options) {
 }  // namespace
 
 int run_chat(const Options& options) {
-  expect_language_folder(options);
+  expect_language_model(options);
   Progress progress(stderr, options.json || options.quiet);
   progress.wait_for("opening " + options.workloads.front());
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);

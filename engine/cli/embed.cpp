@@ -40,7 +40,7 @@ std::vector<std::string> texts_of(const std::string& path) {
 }
 
 models::SentenceEncoderOptions encoder_options(const Options& options) {
-  models::SentenceEncoderOptions result{.model = {.quantise = quantise_of(options)}};
+  models::SentenceEncoderOptions result{.model = opening_of(options)};
   if (options.batch) result.batch = *options.batch;
   const std::string& word = options.language.pooling;
   if (!word.empty())
@@ -62,7 +62,7 @@ std::string text_of(const HostArray& vectors) {
 }  // namespace
 
 int run_embed(const Options& options) {
-  expect_language_folder(options);
+  expect_language_model(options);
   Progress progress(stderr, options.quiet || options.language.output.empty());
   progress.wait_for("opening " + options.workloads.front());
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);

@@ -19,7 +19,7 @@ constexpr double kAlphaOfRank = 2;
 
 int run_finetune(const Options& asked) {
   const std::string& folder = asked.workloads.front();
-  expect_language_folder(asked);
+  expect_language_model(asked);
   Options options = asked;
   if (!options.lora.rank) options.lora.rank = kUsualRank;
   if (!options.lora.alpha) options.lora.alpha = kAlphaOfRank * static_cast<double>(*options.lora.rank);

@@ -8,17 +8,20 @@
 
 namespace samebytes::cli {
 
-void expect_language_folder(const Options& options) {
-  const std::string& folder = options.workloads.front();
-  if (!workloads::is_language_folder(folder))
-    throw UsageError(fmt::format("{} has no config.json; expected a folder of Hugging Face", folder));
+void expect_language_model(const Options& options) {
+  const std::string& path = options.workloads.front();
+  if (!workloads::is_language_model(path))
+    throw UsageError(fmt::format("{} has no config.json; expected a folder of Hugging Face, or a GGUF file", path));
 }
 
-models::Quantise quantise_of(const Options& options) { return workloads::quantise_of(options.form); }
+models::PretrainedOptions opening_of(const Options& options) {
+  models::PretrainedOptions result = workloads::opening_of(options.workloads.front(), options.form);
+  result.keep_tables = result.keep_quantised;
+  return result;
+}
 
 std::unique_ptr<models::Pretrained> open_language_model(const Options& options) {
-  std::unique_ptr<models::Pretrained> model =
-      models::from_pretrained(options.workloads.front(), {.quantise = quantise_of(options)});
+  std::unique_ptr<models::Pretrained> model = models::from_pretrained(options.workloads.front(), opening_of(options));
   if (!options.lora.load.empty()) models::load_lora(options.lora.load, *model);
   return model;
 }

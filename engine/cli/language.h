@@ -1,4 +1,4 @@
-// What the verbs of a language model's folder share.
+// What the verbs of a language model share.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,11 @@
 
 namespace samebytes::cli {
 
-// Throws UsageError for a folder without config.json.
-void expect_language_folder(const Options& options);
-models::Quantise quantise_of(const Options& options);  // --quantise
-// The model of the folder with the adapters of --adapter.
+// Throws UsageError for what is neither a folder with config.json nor a GGUF file.
+void expect_language_model(const Options& options);
+// --quantise. Throws OptionError where the file has blocks of its own.
+models::PretrainedOptions opening_of(const Options& options);
+// The model with the adapters of --adapter.
 std::unique_ptr<models::Pretrained> open_language_model(const Options& options);
 
 }  // namespace samebytes::cli

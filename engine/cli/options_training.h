@@ -111,7 +111,7 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .verbs = train | eval | profile | estimate | sweep, .is_required = true,
       .help = "what to run (see below), a model's file (.onnx), or a run file (.yaml)"});
   row(o.workloads, {.flag = "model DIR", .group = group::run, .verbs = kLanguageVerbs, .is_required = true,
-      .help = "folder of Hugging Face: config.json, safetensors, tokenizer.json"});
+      .help = "folder of Hugging Face (config.json, safetensors, tokenizer.json), or a GGUF file"});
   row(o.workloads, {.flag = "workload [WORKLOAD ...]", .group = group::run, .verbs = bench,
       .help = "what to measure (see below), model files (.onnx), or a run file (.yaml); default: all workloads"});
   row(o.epochs, {.flag = "--epochs N", .also = {"--num-epochs"}, .group = group::run, .verbs = train,
@@ -170,8 +170,8 @@ void describe_workload(Row& row, TrainingOptions& o) {
   row(o.form.quantise, {.flag = "--quantise TYPE", .also = {"--quantize"}, .group = group::model,
       .verbs = kLanguageVerbs | estimate, .choices = {"none", "q8", "q4", "nf4"},
       .resume = Resume::must_agree_if_given, .log = Log::if_given,
-      .help = "keep the frozen linear layers as Q8_0, Q4_K or NF4 blocks, which are made as the model is read; default: "
-              "none, as the files have them"});
+      .help = "keep the frozen linear layers as Q8_0, Q4_K or NF4 blocks, which are made as the model is read; not of "
+              "GGUF files, whose own blocks are used; default: none, as the files have them"});
   row(o.form.validation, {.flag = "--validation SHARE", .group = group::data, .verbs = train | eval | sweep,
       .check = number(0.001, 0.999), .resume = Resume::must_agree_if_given, .log = Log::if_given,
       .help = "of a model's file: share of each class that is for testing, where the --data folder has no part for "

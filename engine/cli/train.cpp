@@ -336,9 +336,8 @@ Rehearsal rehearse_train(const Options& options, const Workload& workload) {
 }
 
 int run_train(const Options& options) {
-  if (const std::string& name = options.workloads.front(); workloads::is_language_folder(name))
-    throw UsageError(
-        fmt::format("{} is a language model's folder; `samebytes finetune {}` trains adapters for it", name, name));
+  if (const std::string& name = options.workloads.front(); workloads::is_language_model(name))
+    throw UsageError(fmt::format("{} is a language model; `samebytes finetune {}` trains adapters for it", name, name));
   return train_workload(options, [&] { return make_workload(options.workloads.front(), options.form); });
 }
 

@@ -37,12 +37,14 @@ const std::vector<VerbRow>& verb_table() {
        "Examples:\n"
        "  samebytes finetune SmolLM2-135M-Instruct --data chat.jsonl\n"
        "  samebytes finetune Qwen2.5-0.5B --data chat.jsonl --lora 16 --quantise q4 --memory-limit 2GB --merge tuned\n"
+       "  samebytes finetune qwen2.5-0.5b-q4_k_m.gguf --data chat.jsonl --checkpoint state --resume auto\n"
        "\nExit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted (Ctrl-C stops after the current step)."},
       {Verb::chat, "chat", "talk with a language model: a line each, its answer as it is written", run_chat, false,
        "/clear forgets the conversation, /quit, Ctrl-D and Ctrl-C end it.\n"
        "\nExamples:\n"
        "  samebytes chat SmolLM2-135M-Instruct\n"
        "  samebytes chat Qwen2.5-0.5B --adapter adapters --temperature 0\n"
+       "  samebytes chat qwen2.5-0.5b-instruct-q8_0.gguf\n"
        "  echo 'How high is the Matterhorn?' | samebytes chat SmolLM2-135M-Instruct --json"},
       {Verb::embed, "embed", "write vectors of sentences, a text a line", run_embed, false,
        "Examples:\n"

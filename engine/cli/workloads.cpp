@@ -68,7 +68,7 @@ Workload make_workload(const std::string& name, const WorkloadOptions& options) 
     check_taken(name, {"--name", "--mean", "--std", "--validation", "--dim"}, options);
     return with_frozen(workloads::onnx_workload(name, options), options.freeze);
   }
-  if (workloads::is_language_folder(name)) {
+  if (workloads::is_language_model(name)) {
     check_taken(name, {"--context", "--validation", "--quantise"}, options);
     return workloads::language_workload(name, options);
   }

@@ -121,7 +121,7 @@ Array Decoder::embedded(const Array& ids) {
 }
 
 Array Decoder::logits_of(const Array& hidden) {
-  Array logits = head_ ? (*head_)(hidden) : project(hidden, table_.weight());
+  Array logits = head_ ? (*head_)(hidden) : table_.logits_of(hidden);
   if (options_.soft_cap > 0) logits = tanh(logits * (1 / options_.soft_cap)) * options_.soft_cap;
   return logits;
 }
@@ -129,7 +129,7 @@ Array Decoder::logits_of(const Array& hidden) {
 Array Decoder::vocabulary_weight() const {
   if (head_name_ != "CausalLM" || options_.soft_cap > 0) return {};
   if (!head_) return table_.weight();
-  return head_->has_adapter() ? Array{} : head_->weight();
+  return head_->has_adapter() ? Array{} : Array(head_->weight());
 }
 
 // Those of each text's last token that is no padding.

@@ -1,16 +1,20 @@
-// Llama-like models of GGUF files (github.com/ggerganov/ggml, docs/gguf.md) as the same modules: the keys become those
-// of a config.json, the tensors those of a safetensors file. F32 and 16-bit tensors lie in the mapped file, quantised
-// ones are dequantised once, in 16 bits unless told otherwise. Files of the architecture "llama" keep the rows of
-// queries and keys in the order of interleaved rotary positions; they are put back.
+// Llama-like models and BERT of GGUF files (github.com/ggerganov/ggml, docs/gguf.md) as the same modules: the keys
+// become those of a config.json, the tensors those of a safetensors file. F32 and 16-bit tensors lie in the mapped
+// file, quantised ones are dequantised once, in 16 bits unless told otherwise. Files of the architecture "llama" keep
+// the rows of queries and keys in the order of interleaved rotary positions; they are put back.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "core/io_error.h"
+#include "core/json.h"
 #include "io/mapped_file.h"
 #include "models/gguf_blocks.h"
 #include "samebytes/autograd.h"
@@ -72,8 +76,8 @@ struct Sizes {
   std::int64_t heads, kv_heads, depth;
 };
 
-// The name in transformers of a tensor; empty for one that has none.
-std::string name_of_tensor(const std::string& name) {
+// The name in transformers of a tensor of this architecture; empty for one that has none.
+std::string name_of_tensor(const std::string& type, const std::string& name) {
   struct Row {
     const char *gguf, *ours;
   };
@@ -84,27 +88,74 @@ std::string name_of_tensor(const std::string& name) {
                             {"attn_norm", "input_layernorm"},    {"ffn_norm", "post_attention_layernorm"},
                             {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
                             {"ffn_down", "mlp.down_proj"}};
+  constexpr Row kBertWhole[] = {{"token_embd", "embeddings.word_embeddings"},
+                                {"position_embd", "embeddings.position_embeddings"},
+                                {"token_types", "embeddings.token_type_embeddings"},
+                                {"token_embd_norm", "embeddings.LayerNorm"}};
+  constexpr Row kBertLayer[] = {{"attn_q", "attention.self.query"},
+                                {"attn_k", "attention.self.key"},
+                                {"attn_v", "attention.self.value"},
+                                {"attn_output", "attention.output.dense"},
+                                {"attn_output_norm", "attention.output.LayerNorm"},
+                                {"ffn_up", "intermediate.dense"},
+                                {"ffn_down", "output.dense"},
+                                {"layer_output_norm", "output.LayerNorm"}};
+  const bool is_bert = type == "bert";
   const std::size_t end = name.rfind('.');
   if (end == std::string::npos) return "";
   const std::string stem = name.substr(0, end), what = name.substr(end);
-  for (const Row& row : kWhole)
+  const auto whole = is_bert ? std::span<const Row>(kBertWhole) : std::span<const Row>(kWhole);
+  for (const Row& row : whole)
     if (stem == row.gguf) return row.ours + what;
   if (!stem.starts_with("blk.")) return "";
   const std::size_t dot = stem.find('.', 4);
   if (dot == std::string::npos) return "";
-  for (const Row& row : kLayer)
-    if (stem.substr(dot + 1) == row.gguf) return "model.layers." + stem.substr(4, dot - 4) + "." + row.ours + what;
+  const auto layer = is_bert ? std::span<const Row>(kBertLayer) : std::span<const Row>(kLayer);
+  for (const Row& row : layer)
+    if (stem.substr(dot + 1) == row.gguf)
+      return (is_bert ? "encoder.layer." : "model.layers.") + stem.substr(4, dot - 4) + "." + row.ours + what;
   return "";
 }
 
-nlohmann::ordered_json config_of(const Pairs& pairs, std::int64_t vocabulary, bool is_tied, const Sizes& sizes) {
+// What the tensors say of the config.
+struct TensorFacts {
+  std::int64_t vocabulary = 0, types = 0;  // rows of the embeddings
+  bool is_tied = true;
+};
+
+TensorFacts facts_of(const std::string& path, const io::GgufHeader& header) {
+  TensorFacts facts;
+  for (const io::GgufTensor& tensor : header.tensors) {
+    const bool is_matrix = tensor.sizes.size() == 2;
+    if (tensor.name == "token_embd.weight" && is_matrix) facts.vocabulary = tensor.sizes[0];
+    if (tensor.name == "token_types.weight" && is_matrix) facts.types = tensor.sizes[0];
+    if (tensor.name == "output.weight") facts.is_tied = false;
+  }
+  if (facts.vocabulary <= 0) detail::throw_io(kGgufReader, path, -1, "a matrix 'token_embd.weight'", "none");
+  return facts;
+}
+
+nlohmann::ordered_json bert_config(const Pairs& pairs, const TensorFacts& facts) {
+  return {{"architectures", {"BertModel"}},
+          {"model_type", "bert"},
+          {"vocab_size", facts.vocabulary},
+          {"hidden_size", pairs.integer("embedding_length")},
+          {"intermediate_size", pairs.integer("feed_forward_length")},
+          {"num_hidden_layers", pairs.integer("block_count")},
+          {"num_attention_heads", pairs.integer("attention.head_count")},
+          {"max_position_embeddings", pairs.integer("context_length")},
+          {"layer_norm_eps", pairs.number("attention.layer_norm_epsilon")},
+          {"type_vocab_size", std::max<std::int64_t>(facts.types, 1)}};
+}
+
+nlohmann::ordered_json decoder_config(const Pairs& pairs, const TensorFacts& facts, const Sizes& sizes) {
   const std::string& type = pairs.architecture();
   nlohmann::ordered_json json = {{"architectures",
                                   {type == "llama"   ? "LlamaForCausalLM"
                                    : type == "qwen2" ? "Qwen2ForCausalLM"
                                                      : "Qwen3ForCausalLM"}},
                                  {"model_type", type},
-                                 {"vocab_size", vocabulary},
+                                 {"vocab_size", facts.vocabulary},
                                  {"hidden_size", pairs.integer("embedding_length")},
                                  {"intermediate_size", pairs.integer("feed_forward_length")},
                                  {"num_hidden_layers", pairs.integer("block_count")},
@@ -114,16 +165,42 @@ nlohmann::ordered_json config_of(const Pairs& pairs, std::int64_t vocabulary, bo
                                  {"max_position_embeddings", pairs.integer("context_length")},
                                  {"rms_norm_eps", pairs.number("attention.layer_norm_rms_epsilon")},
                                  {"rope_theta", pairs.number("rope.freq_base", 10000.0)},
-                                 {"tie_word_embeddings", is_tied}};
+                                 {"tie_word_embeddings", facts.is_tied}};
   const auto scaling = pairs.of_architecture("rope.scaling.type");
   if (pairs.has(scaling) && pairs.text(scaling) != "none") {
     json["rope_scaling"] = {{"rope_type", pairs.text(scaling)}, {"factor", pairs.number("rope.scaling.factor")}};
     const std::int64_t original = pairs.integer("rope.scaling.original_context_length", 0);
     if (original > 0) json["rope_scaling"]["original_max_position_embeddings"] = original;
   }
-  if (pairs.has("tokenizer.ggml.eos_token_id"))
-    json["eos_token_id"] = std::strtol(pairs.text("tokenizer.ggml.eos_token_id").c_str(), nullptr, 10);
+  // The end of a text, and that of a turn where it is another token.
+  std::vector<std::int64_t> ends;
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+    if (!pairs.has(key)) continue;
+    const std::int64_t end = std::strtol(pairs.text(key).c_str(), nullptr, 10);
+    if (std::find(ends.begin(), ends.end(), end) == ends.end()) ends.push_back(end);
+  }
+  if (ends.size() == 1) json["eos_token_id"] = ends.front();
+  if (ends.size() > 1) json["eos_token_id"] = ends;
   return json;
+}
+
+Sizes sizes_of(const std::string& path, const Pairs& pairs) {
+  const std::string& type = pairs.architecture();
+  if (type != "llama" && type != "qwen2" && type != "qwen3" && type != "bert")
+    throw ArgumentError("from_gguf: " + path + " has the architecture '" + type.substr(0, 60) +
+                        "'; known are llama, qwen2, qwen3, bert");
+  Sizes sizes{.heads = pairs.integer("attention.head_count"), .kv_heads = 0, .depth = 0};
+  sizes.kv_heads = pairs.integer("attention.head_count_kv", sizes.heads);
+  sizes.depth =
+      pairs.integer("attention.key_length", std::max<std::int64_t>(pairs.integer("embedding_length") / sizes.heads, 1));
+  return sizes;
+}
+
+Config config_of(const std::string& path, const Pairs& pairs, const io::GgufHeader& header, const Sizes& sizes) {
+  const std::string& type = pairs.architecture();
+  const TensorFacts facts = facts_of(path, header);
+  const nlohmann::ordered_json json = type == "bert" ? bert_config(pairs, facts) : decoder_config(pairs, facts, sizes);
+  return Config::parse(path, detail::to_line(json));
 }
 
 // [H D, in] whose rows of each head are pairs (2 i, 2 i + 1) as rows (i, i + D / 2).
@@ -205,6 +282,13 @@ std::shared_ptr<io::MappedFile> mapped(const std::string& path) {
 
 }  // namespace
 
+Config read_config(const std::string& path) {
+  if (!io::is_gguf(path)) return Config::read((std::filesystem::path(path) / "config.json").string());
+  const io::GgufHeader header = io::read_gguf_header(path);
+  const Pairs pairs(path, header);
+  return config_of(path, pairs, header, sizes_of(path, pairs));
+}
+
 std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedOptions& options) {
   if (options.dtype && (!is_floating(*options.dtype) || *options.dtype == f64))
     throw ArgumentError("from_gguf: dtype must be f32, f16 or bf16, got " + std::string(name_of(*options.dtype)));
@@ -213,23 +297,17 @@ std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedO
   const io::GgufHeader header = io::read_gguf_header(path);
   const Pairs pairs(path, header);
   const std::string& type = pairs.architecture();
-  if (type != "llama" && type != "qwen2" && type != "qwen3")
-    throw ArgumentError("from_gguf: " + path + " has the architecture '" + type.substr(0, 60) +
-                        "'; known are llama, qwen2, qwen3");
+  const Sizes sizes = sizes_of(path, pairs);
+  const Config config = config_of(path, pairs, header, sizes);
   const auto file = mapped(path);
-  Sizes sizes{.heads = pairs.integer("attention.head_count"), .kv_heads = 0, .depth = 0};
-  sizes.kv_heads = pairs.integer("attention.head_count_kv", sizes.heads);
-  sizes.depth =
-      pairs.integer("attention.key_length", std::max<std::int64_t>(pairs.integer("embedding_length") / sizes.heads, 1));
   std::map<std::string, WeightEntry> entries;
-  std::int64_t vocabulary = 0;
   std::uint64_t all = 0;  // bytes of tensors, which may not lie over each other
   for (const io::GgufTensor& tensor : header.tensors) {
     if (tensor.name == "rope_freqs.weight")
       throw ArgumentError("from_gguf: " + path +
                           " has factors of rotary frequencies, which are not read; use the "
                           "safetensors of the model");
-    const std::string name = name_of_tensor(tensor.name);
+    const std::string name = name_of_tensor(type, tensor.name);
     if (!can_dequantise(tensor.type))
       detail::throw_io(kGgufReader, path, static_cast<std::int64_t>(tensor.offset),
                        "'" + tensor.name + "' as F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K", tensor.type);
@@ -248,16 +326,15 @@ std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedO
         detail::throw_io(kGgufReader, path, -1, "rows of '" + tensor.name + "' in pairs for each head",
                          source.shape.to_string());
     }
-    if (tensor.name == "token_embd.weight" && source.shape.rank() == 2) vocabulary = source.shape[0];
     WeightEntry& entry = entries[name.empty() ? tensor.name : name];
     entry = {source.shape, [source] { return source.values(); }, static_cast<std::size_t>(tensor.bytes),
              source.is_plain()};
-    entry.type = options.keep_quantised && source.shape.rank() == 2 ? quantised_type(tensor.type) : std::nullopt;
+    const bool is_table = !tensor.name.starts_with("blk.");
+    const bool is_kept = options.keep_quantised && (!is_table || (options.keep_tables && type != "bert"));
+    entry.type = is_kept && source.shape.rank() == 2 ? quantised_type(tensor.type) : std::nullopt;
     if (entry.type) entry.blocks = [source, kind = *entry.type] { return blocks_of(source, kind); };
   }
-  if (vocabulary == 0) detail::throw_io(kGgufReader, path, -1, "a matrix 'token_embd.weight'", "none");
-  const std::string config = config_of(pairs, vocabulary, !entries.contains("lm_head.weight"), sizes).dump();
-  auto model = make_model(Config::parse(path, config), Weights::of(path, std::move(entries)));
+  auto model = make_model(config, Weights::of(path, std::move(entries)));
   model->eval();
   return model;
 }

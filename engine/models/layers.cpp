@@ -62,8 +62,8 @@ Array activate(const Array& x, Activation activation) {
 Projection::Projection(const Weights& at, const ProjectionOptions& o)
     : layout_(o.transposed ? nn::Layout::linear_transposed : nn::Layout::linear) {
   const Shape shape{o.out, o.in};
-  if (o.is_head)
-    matrix_.weight = at.take("weight", shape, layout_);
+  if (o.is_head && layout_ == nn::Layout::linear)
+    matrix_ = at.take_table("weight", shape);
   else
     matrix_ = at.take_matrix("weight", shape, layout_);
   if (o.bias) bias_ = at.take("bias", {o.out}, nn::Layout::plain, Initial::zeros);
@@ -105,8 +105,20 @@ void Norm::visit(nn::Visitor& visitor) {
   if (bias_.defined()) visitor.parameter("bias", bias_);
 }
 
-Table::Table(const Weights& at, std::int64_t rows, std::int64_t width) : weight_(at.take("weight", {rows, width})) {}
-Array Table::forward(const Array& ids) { return widened(embedding(ids, weight_)); }
+Table::Table(const Weights& at, std::int64_t rows, std::int64_t width)
+    : matrix_(at.take_table("weight", {rows, width})) {}
+Array Table::forward(const Array& ids) {
+  if (!matrix_.is_quantised()) return widened(embedding(ids, matrix_.weight));
+  const Array rows = dequantise(take(matrix_.blocks, reshape(ids, {ids.size()}), 0), matrix_.type);
+  return reshape(rows, {ids.shape()[0], ids.shape()[1], rows.shape()[1]});
+}
+Array Table::logits_of(const Array& hidden) const {
+  return matrix_.is_quantised() ? quantised_linear(hidden, matrix_.blocks, matrix_.type)
+                                : project(hidden, matrix_.weight);
+}
+void Table::visit(nn::Visitor& visitor) {
+  if (!matrix_.is_quantised()) visitor.parameter("weight", matrix_.weight);
+}
 
 SelfAttentionOptions self_attention_of(const Config& config, const char* heads, const char* width) {
   SelfAttentionOptions o;

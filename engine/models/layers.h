@@ -34,7 +34,7 @@ struct ProjectionOptions {
   std::int64_t in = 0, out = 0;
   bool bias = true;
   bool transposed = false;  // [in, out] in the file, as GPT-2's Conv1D
-  bool is_head = false;     // over the vocabulary or labels: never quantised
+  bool is_head = false;     // over the vocabulary or labels: quantised only where the file has blocks
 };
 class Projection final : public nn::Module {
  public:
@@ -72,12 +72,13 @@ class Table final : public nn::Module {
  public:
   Table(const Weights& at, std::int64_t rows, std::int64_t width);
   Array forward(const Array& ids) override;
-  void visit(nn::Visitor& visitor) override { visitor.parameter("weight", weight_); }
+  void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "Table"; }
-  const Array& weight() const { return weight_; }
+  const Array& weight() const { return matrix_.weight; }  // an empty handle where it is quantised
+  Array logits_of(const Array& hidden) const;             // the product with the rows
 
  private:
-  nn::Parameter weight_;
+  Matrix matrix_;
 };
 
 // Which tokens count (ModelInput), in one pass through a network.

@@ -9,7 +9,9 @@
 #include "models/layers.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
+#include "samebytes/io/gguf.h"
 #include "samebytes/io/lora.h"
+#include "samebytes/text/tokenizer.h"
 
 namespace samebytes::models {
 namespace {
@@ -147,6 +149,12 @@ void save_merged(const std::string& folder, const std::string& base, const std::
   load_lora(adapters, *model);
   nn::merge_lora(*model);
   save_pretrained(folder, *model);
+  if (io::is_gguf(base)) {
+    const text::TokenizerFiles files = text::gguf_tokenizer_files(base);
+    io::write_file(in(folder, "tokenizer.json"), std::string_view(files.tokenizer));
+    io::write_file(in(folder, "tokenizer_config.json"), std::string_view(files.config));
+    return;
+  }
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
                            "generation_config.json"}) {
     std::error_code code;

@@ -11,6 +11,7 @@
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
+#include "samebytes/io/gguf.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::models {
@@ -77,6 +78,7 @@ std::unique_ptr<Pretrained> make_model(const Config& config, const Weights& weig
 }
 
 std::unique_ptr<Pretrained> from_pretrained(const std::string& folder, const PretrainedOptions& options) {
+  if (io::is_gguf(folder)) return from_gguf(folder, options);
   const Config config = Config::read((std::filesystem::path(folder) / "config.json").string());
   std::unique_ptr<Pretrained> model = make_model(config, Weights::open(folder, options.dtype, options.quantise));
   model->eval();

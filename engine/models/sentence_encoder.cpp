@@ -11,6 +11,7 @@
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
+#include "samebytes/io/gguf.h"
 #include "samebytes/values.h"
 
 namespace samebytes::models {
@@ -27,7 +28,23 @@ nlohmann::json json_of(const std::filesystem::path& path) {
   return detail::parse_json(kEncoderReader, path.string(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
+// llama.cpp's numbers of poolings.
+SentenceOptions gguf_pooling(const std::string& path) {
+  constexpr double kMean = 1, kFirst = 2;
+  SentenceOptions options;
+  for (const auto& [key, value] : io::read_gguf_values(path, "")) {
+    if (!key.ends_with(".pooling_type") || value.numbers.size() != 1) continue;
+    if (value.numbers.front() == kFirst)
+      options.pooling = Pooling::first;
+    else if (value.numbers.front() != kMean)
+      detail::throw_io(kReader, path, -1, "the mean (1) or the first token (2) as " + key,
+                       std::to_string(value.numbers.front()));
+  }
+  return options;
+}
+
 SentenceOptions pooling_of(const std::filesystem::path& folder) {
+  if (io::is_gguf(folder.string())) return gguf_pooling(folder.string());
   const std::filesystem::path path = folder / "1_Pooling" / "config.json";
   const nlohmann::json config = json_of(path), modules = json_of(folder / "modules.json");
   SentenceOptions options;

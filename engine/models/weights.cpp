@@ -273,6 +273,12 @@ Matrix Weights::take_matrix(const std::string& name, const Shape& shape, nn::Lay
   return matrix;
 }
 
+Matrix Weights::take_table(const std::string& name, const Shape& shape) const {
+  const auto entry = state_->entries.find(at(name).place_);
+  if (entry != state_->entries.end() && entry->second.type) return take_matrix(name, shape, nn::Layout::linear);
+  return {.weight = take(name, shape)};
+}
+
 void Weights::load(nn::Module& layer) const {
   for (const nn::NamedArray& entry : layer.state()) {
     if (state_->is_fresh) continue;  // it has initial values of its own

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "samebytes/data/text_samples.h"
+#include "samebytes/io/gguf.h"
 #include "samebytes/models/lora.h"
 #include "samebytes/models/pretrained.h"
 
@@ -63,8 +64,6 @@ data::DatasetPtr made_up_rows(std::int64_t samples, std::int64_t context) {
                         });
 }
 
-}  // namespace
-
 models::Quantise quantise_of(const WorkloadOptions& options) {
   const std::string word = options.quantise.value_or("none");
   if (word == "q8") return models::Quantise::q8;
@@ -72,13 +71,22 @@ models::Quantise quantise_of(const WorkloadOptions& options) {
   return word == "nf4" ? models::Quantise::nf4 : models::Quantise::none;
 }
 
-bool is_language_folder(const std::string& folder) {
+}  // namespace
+
+bool is_language_model(const std::string& path) {
   std::error_code code;
-  return std::filesystem::exists(std::filesystem::path(folder) / "config.json", code);
+  return std::filesystem::exists(std::filesystem::path(path) / "config.json", code) || io::is_gguf(path);
+}
+
+models::PretrainedOptions opening_of(const std::string& path, const WorkloadOptions& options) {
+  if (!io::is_gguf(path)) return {.quantise = quantise_of(options)};
+  if (options.quantise)
+    throw OptionError(fmt::format("--quantise {}: {} has blocks of its own, which are used", *options.quantise, path));
+  return {.keep_quantised = true};
 }
 
 Workload language_workload(const std::string& folder, const WorkloadOptions& options) {
-  const models::Config config = models::Config::read((std::filesystem::path(folder) / "config.json").string());
+  const models::Config config = models::read_config(folder);
   const std::int64_t most = config.integer("max_position_embeddings", config.integer("n_positions", kUsualContext));
   const std::int64_t context = options.context.value_or(std::min(kUsualContext, most));
   if (context > most)
@@ -108,8 +116,8 @@ Workload language_workload(const std::string& folder, const WorkloadOptions& opt
     };
   }
   workload.make_samples = [context](std::int64_t samples) { return made_up_rows(samples, context); };
-  workload.make_model = [folder, quantise = quantise_of(options)]() -> std::unique_ptr<nn::Module> {
-    std::unique_ptr<models::Pretrained> model = models::from_pretrained(folder, {.quantise = quantise});
+  workload.make_model = [folder, opening = opening_of(folder, options)]() -> std::unique_ptr<nn::Module> {
+    std::unique_ptr<models::Pretrained> model = models::from_pretrained(folder, opening);
     if (!model->is_decoder())
       throw OptionError(fmt::format("{}: {} writes no text; expected a model with a chat or a text to go on with",
                                     folder, model->kind()));

@@ -1,4 +1,5 @@
-// A language model of a Hugging Face folder as a workload: adapters beside it learn the answers of conversations.
+// A language model of a Hugging Face folder or of a GGUF file as a workload: adapters beside it learn the answers of
+// conversations.
 #pragma once
 
 #include <string>
@@ -8,11 +9,11 @@
 
 namespace samebytes::workloads {
 
-// Whether the folder has a config.json.
-bool is_language_folder(const std::string& folder);
+// Whether this is a folder with a config.json, or a GGUF file.
+bool is_language_model(const std::string& path);
 
-// WorkloadOptions::quantise, which is one of its words.
-models::Quantise quantise_of(const WorkloadOptions& options);
+// How it is opened: with WorkloadOptions::quantise, or with the file's own blocks. Throws OptionError for both.
+models::PretrainedOptions opening_of(const std::string& path, const WorkloadOptions& options);
 
 // Reads the config, and with --data the tokenizer, the chat template and the samples. Throws OptionError for a model
 // that writes no text, IoError.

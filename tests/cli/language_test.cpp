@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "models/folders.h"
+#include "models/gguf_files.h"
 #include "samebytes/io/tensor_npy.h"
 #include "samebytes/models/lora.h"
 #include "samebytes/models/sentence_encoder.h"
@@ -100,6 +101,52 @@ TEST_F(LanguageCommandTest, adapters_learn_answers_which_chat_then_gives) {
                           "what colour has the grass ?\n/quit\nnever read\n");
   EXPECT_EQ(answer.json()["answer"], "");
   EXPECT_EQ(answer.json()["prompt_tokens"], 9);
+}
+
+// The folder's model, its words as a tokenizer of bytes, and its template as one file.
+TEST_F(LanguageCommandTest, a_gguf_file_is_talked_with_trained_embedded_and_estimated) {
+  const std::string file = folder_ / "tiny.gguf";
+  std::vector<std::string> tokens{"<unk>", "<s>", "</s>", "<user>", "<bot>"};
+  std::vector<std::int32_t> types{2, 3, 3, 4, 4};
+  std::vector<float> scores(5, 0.0f);
+  float score = 0;
+  for (const char* piece :
+       {"\u2581red", "\u2581", "r",    "e",          "d",  "re", "b",  "l",  "u",   "n",  "g",  "s",
+        "k",         "y",      "blue", "\u2581blue", "ed", "bl", "ue", "sk", "sky", "gr", "en", "green"}) {
+    tokens.emplace_back(piece);
+    types.push_back(1);
+    scores.push_back(score--);
+  }
+  {
+    Engine engine;
+    const EngineScope scope(engine);
+    put(file, gguf::file_of_folder(
+                  model_, true,
+                  {gguf::pair("tokenizer.ggml.model", "llama"), gguf::pair("tokenizer.ggml.tokens", tokens),
+                   gguf::pair("tokenizer.ggml.scores", scores), gguf::pair("tokenizer.ggml.token_type", types),
+                   gguf::pair("tokenizer.ggml.unknown_token_id", std::uint32_t{0}),
+                   gguf::pair("tokenizer.ggml.bos_token_id", std::uint32_t{1}),
+                   gguf::pair("tokenizer.ggml.eos_token_id", std::uint32_t{2}),
+                   gguf::pair("tokenizer.chat_template", kTemplate)}));
+  }
+  std::string lines;
+  for (int i = 0; i < 4; ++i)
+    lines += Json{{"prompt", i % 2 == 0 ? "sky" : "blood"}, {"answer", i % 2 == 0 ? "blue" : "red"}}.dump() + "\n";
+  put(chats_, lines);
+  const auto trained =
+      run({"finetune", file, "--data", chats_, "--lora", "8", "--lora-targets", "all-linear", "--rate", "2e-2",
+           "--steps", "60", "--context", "32", "--save", adapters_, "--merge", merged_, "--json"});
+  EXPECT_LT(trained.json()["train_loss"], 0.2);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"chat", file, "--adapter", adapters_}, {"chat", merged_}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--temperature", "0", "--tokens", "8"});
+    EXPECT_EQ(run(all, "sky\n/clear\nblood\n").out, "blue\nred\n");
+  }
+  const std::string vector = run({"embed", file}, "sky\n").out;
+  EXPECT_EQ(std::count(vector.begin(), vector.end(), ' '), 63);
+  EXPECT_GT(run({"estimate", file, "--lora", "8", "--context", "32", "--json"}).json()["exact"]["total"], 1000);
+  EXPECT_THAT(run({"chat", file, "--quantise", "q4"}, "", 2).err, HasSubstr("has blocks of its own"));
 }
 
 TEST_F(LanguageCommandTest, a_run_that_was_stopped_goes_on_to_the_same_bytes) {

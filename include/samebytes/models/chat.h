@@ -34,8 +34,8 @@ struct Reply {
 // Not copyable; the model must outlive it.
 class Chat {
  public:
-  // The tokenizer, the template, if there is one, and the ends of generation_config.json of a model's folder. Throws
-  // IoError.
+  // The tokenizer, the template, if there is one, and the ends of generation_config.json of a model's folder, or what a
+  // GGUF file has of them. Throws IoError.
   static Chat open(const std::string& folder, Pretrained& model);
   // Throws ArgumentError for a model that is no decoder. `ends`: tokens that end an answer, beside those of the config.
   Chat(Pretrained& model, text::Tokenizer tokenizer, std::optional<text::ChatTemplate> chat_template,

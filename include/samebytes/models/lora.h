@@ -36,8 +36,9 @@ void save_lora(const std::string& folder, Pretrained& model, const std::string& 
 // IoError as io::load_lora() does.
 void load_lora(const std::string& folder, Pretrained& model);
 
-// Writes the model of `base` with the adapters of a folder merged into its weights into `folder`, as save_pretrained()
-// does, and the files of its tokenizer beside it. Throws IoError, and ArgumentError as nn::merge_lora() does.
+// Writes the model of `base`, a folder or a GGUF file, with the adapters of a folder merged into its weights into
+// `folder`, as save_pretrained() does, and the files of its tokenizer beside it; quantised matrices are f16 then.
+// Throws IoError, and ArgumentError as nn::merge_lora() does.
 void save_merged(const std::string& folder, const std::string& base, const std::string& adapters);
 
 }  // namespace samebytes::models

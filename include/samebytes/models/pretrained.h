@@ -97,15 +97,21 @@ struct PretrainedOptions {
   // Of GGUF files: quantised projections stay as they lie in the mapped file; those whose rows another order of rotary
   // positions moves are copied, block by block. Otherwise they are dequantised when the file is read.
   bool keep_quantised = false;
+  // With it: embeddings and heads of decoders, too, which is faster and smaller for generation. text_loss() then makes
+  // all logits at once.
+  bool keep_tables = false;
 };
-// The model in evaluation mode. Throws IoError for damaged files, for values of config.json that no such model has, and
-// for tensors that are missing or of another shape; ArgumentError for an architecture that is not in the registry.
+// The model in evaluation mode; of a GGUF file it is from_gguf(). Throws IoError for damaged files, for values of
+// config.json that no such model has, and for tensors that are missing or of another shape; ArgumentError for an
+// architecture that is not in the registry.
 std::unique_ptr<Pretrained> from_pretrained(const std::string& folder, const PretrainedOptions& options = {});
-// The same of a GGUF file with a model of the architectures llama, qwen2 or qwen3 whose tensors are F32, F16, BF16,
-// Q8_0, Q4_0, Q4_K, Q5_K or Q6_K. Quantised matrices are dequantised when the file is read, in f16 where `dtype` is
-// unset, so they take two bytes a value, or stay as they are with `keep_quantised`. Throws ArgumentError for
+// The same of a GGUF file with a model of the architectures llama, qwen2, qwen3 or bert whose tensors are F32, F16,
+// BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K. Quantised matrices are dequantised when the file is read, in f16 where `dtype`
+// is unset, so they take two bytes a value, or stay as they are with `keep_quantised`. Throws ArgumentError for
 // `quantise`.
 std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedOptions& options = {});
+// The configuration of a folder, or of a GGUF file as a config.json would say it. Throws as these two do.
+Config read_config(const std::string& path);
 // Not for users: what both make of a configuration and its weights.
 std::unique_ptr<Pretrained> make_model(const Config& config, const Weights& weights);
 // A new model of a configuration, with random weights (normal, deviation initializer_range), in training mode.

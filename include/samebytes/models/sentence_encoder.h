@@ -1,5 +1,5 @@
 // Vectors of sentences, from texts: the tokenizer, the network and the pooling of a folder, as sentence-transformers
-// has them.
+// has them, or of a GGUF file.
 //   auto encoder = models::SentenceEncoder::load("all-MiniLM-L6-v2");
 //   const HostArray vectors = encoder.encode({{"a text", "another one"}});   // f32 [2, 384]
 #pragma once

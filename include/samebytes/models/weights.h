@@ -77,6 +77,8 @@ class Weights {
                      Initial initial = Initial::normal) const;
   // The same for the weight [out, in] of a linear layer, which may be quantised; one that is turned in the file is not.
   Matrix take_matrix(const std::string& name, const Shape& shape, nn::Layout layout) const;
+  // The same for an embedding or a head [V, C], which is never quantised here, but may lie in blocks in the file.
+  Matrix take_table(const std::string& name, const Shape& shape) const;
   // Overwrites parameters and buffers of an existing layer, whose names continue this place.
   void load(nn::Module& layer) const;
 
