@@ -18,7 +18,8 @@
 // row panel is packed, too, just before its use ([k][GEMM_A_PITCH]). Every tile first asks for its lines of C. Sums run
 // over k in ascending order, in equal blocks that follow from k alone: results depend neither on the tiles nor on the
 // number of threads. 16-bit operands are widened as they are packed, A always, and a sum of several blocks stands in
-// private memory until it is rounded.
+// private memory until it is rounded. Where the CPU multiplies pairs of bf16 in an instruction, they are packed as
+// pairs along k instead (gemm_pack.clh).
 //
 // gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
 // Program: core

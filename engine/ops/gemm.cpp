@@ -33,6 +33,10 @@ constexpr double kStart = 500;          // of a group
 constexpr double kReduce = 4;           // per value of a split's partial sum
 constexpr double kStartReduce = 20000;  // of the launch that adds them up
 
+// With pairs of bf16 (gemm_pack.clh), as a part of the above: what a multiply-add takes of a value of k, and what is
+// read or packed.
+constexpr double kPairProduct = 0.55, kPairPack = 0.5;
+
 // gemm_dot: lines of the smaller operand up to which nothing is packed, and vectors of products that are worth a group.
 constexpr std::int64_t kDotLines = 32;
 constexpr std::int64_t kDotWork = 8192;
@@ -60,8 +64,9 @@ struct GemmTiles {
 // every step of k takes two lines, more than the first level holds; packing helps if the lines are 1 KiB or more apart
 // and many columns use what was packed. Otherwise only a long sum of lines a large power of two apart suffers from the
 // sets of the second level: measured, sums that need more than four times the space.
-bool reads_a_in_place(const GemmProblem& p, Dtype real) {
-  if (real != real_of(real)) return false;  // 16-bit values are widened as they are packed
+bool reads_a_in_place(const GemmProblem& p, Dtype real, bool are_pairs) {
+  // 16-bit values are widened or paired as they are packed, unless they lie in pairs.
+  if (real != real_of(real) && !(are_pairs && p.a_col == 1)) return false;
   const auto bytes = static_cast<std::int64_t>(bytes_of(real));
   constexpr std::int64_t page = 4096, near = 128;
   if (p.a_col == 1) {
@@ -72,6 +77,9 @@ bool reads_a_in_place(const GemmProblem& p, Dtype real) {
   const std::int64_t stride = p.a_col * bytes, power = stride & -stride;
   return p.a_row == 1 && (stride < page / 4 || p.n <= few_columns) && power <= 2 * room / p.k;
 }
+
+// Whether the packed product multiplies pairs of bf16; that with quantised rows does not.
+bool has_pairs(const Launch& run, Dtype real) { return real == bf16 && run.device().has_bf16_dots(); }
 
 // How much longer than evenly dealt equal groups these take; estimated as a mean over 2, 4 and 8 cores.
 double rounded(std::int64_t groups) {
@@ -85,7 +93,7 @@ std::int64_t least_split(const Launch& run, std::string_view shapes) {
 
 // Tries all tiles that fit the packed blocks of a group, and splits of a long k, to minimise the total time of all
 // groups plus the loss from uneven distribution.
-GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
+GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, bool are_pairs) {
   const std::int64_t mr = run.constant("gemm", "GEMM_MR", real), nr = run.constant("gemm", "GEMM_NR", real);
   const std::int64_t vector = nr / run.constant("gemm", "GEMM_COLS", real);
   const std::int64_t step = run.constant("gemm", "GEMM_KC", real);
@@ -96,12 +104,13 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   const std::int64_t row_panels = ceil_div(p.m, mr), column_panels = ceil_div(p.n, nr);
   const std::int64_t most_rows = std::min(row_panels, run.constant("gemm", "GEMM_ROW_PANELS", real));
   const std::int64_t most_columns = std::min(column_panels, run.constant("gemm", "GEMM_COLUMN_PANELS", real));
-  const bool direct = reads_a_in_place(p, real), rows_of_a = p.a_row != 1;
-  const double read_a = direct ? (rows_of_a ? kReadRows : kReadColumns) : rows_of_a ? kPackRows : kCopyColumns;
-  const double read_b = p.b_col == 1 ? kKeepColumns : kPackColumns;
+  const bool direct = reads_a_in_place(p, real, are_pairs), rows_of_a = p.a_row != 1;
+  const double product = are_pairs ? kPairProduct : 1, pack = are_pairs ? kPairPack : 1;
+  const double read_a = pack * (direct ? (rows_of_a ? kReadRows : kReadColumns) : rows_of_a ? kPackRows : kCopyColumns);
+  const double read_b = pack * (p.b_col == 1 ? kKeepColumns : kPackColumns);
   const std::int64_t batch = p.outer * p.inner;
   const auto whole_m = static_cast<double>(p.m), whole_n = static_cast<double>(ceil_div(p.n, vector) * vector);
-  if (whole_m * whole_n / static_cast<double>(vector) * static_cast<double>(p.k * batch) <= kOneGroup &&
+  if (product * whole_m * whole_n / static_cast<double>(vector) * static_cast<double>(p.k * batch) <= kOneGroup &&
       most_rows == row_panels && most_columns == column_panels)
     return {1, 1, p.k, 1};
   GemmTiles best;
@@ -116,7 +125,7 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
         const GemmTiles tiles{ceil_div(row_panels, rows), ceil_div(column_panels, columns), split_k, splits};
         const auto m = static_cast<double>(tiles.rows == 1 ? p.m : ceil_div(row_panels, tiles.rows) * mr);
         const auto n = tiles.columns == 1 ? whole_n : static_cast<double>(ceil_div(column_panels, tiles.columns) * nr);
-        const double vectors = k + 2 * kStore * blocks;  // for one vector of C
+        const double vectors = product * k + 2 * kStore * blocks;  // for one vector of C
         const double group = m * n / static_cast<double>(vector) * vectors + read_a * m * k + read_b * n * k + kStart;
         const std::int64_t per_product = tiles.rows * tiles.columns, groups = per_product * splits * batch;
         const double all =
@@ -137,7 +146,7 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   return best;
 }
 
-GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
+GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, bool) {
   GemmTiles t{ceil_div(p.m, run.constant("gemm", "GEMM_TILE_M", real)),
               ceil_div(p.n, run.constant("gemm", "GEMM_TILE_N", real)), p.k, 1};
   const std::int64_t groups = t.rows * t.columns * p.outer * p.inner;
@@ -210,7 +219,7 @@ using GemmAdd = void (*)(Launch& run, KernelCall& call, const GemmCase& x);
 // How each personality divides the work; host forms produce the same bytes as cpu kernels.
 struct GemmTiling {
   GemmAdd dot, row, tiny;
-  GemmTiles (*plan)(const Launch& run, const GemmProblem& p, Dtype real);
+  GemmTiles (*plan)(const Launch& run, const GemmProblem& p, Dtype real, bool are_pairs);
   void (*packed)(Launch& run, KernelCall& call, const GemmCase& x, const GemmTiles& t);
 };
 
@@ -253,7 +262,7 @@ void gpu_tiny(Launch& run, KernelCall& call, const GemmCase& x) {
 }
 
 void cpu_packed(Launch& run, KernelCall& call, const GemmCase& x, const GemmTiles& t) {
-  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real) ? GEMM_DIRECT_A : 0);
+  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real, has_pairs(run, x.real)) ? GEMM_DIRECT_A : 0);
   call.args(gemm_shares{i32_of(t.rows), i32_of(t.columns), i32_of(t.split_k)}, flags);
   if (t.splits == 1 && x.p.k <= run.constant("gemm", "GEMM_KC", x.real))
     offer_host_form(run, call, x.e, x.p, x.real, false);
@@ -299,7 +308,7 @@ void launch_unpacked(Launch& run, const char* entry, const GemmCase& x, GemmAdd 
 void launch_packed(Launch& run, const GemmCase& x) {
   const GemmTiling& tiling = run.pick(kGemmTiling);
   const GemmProblem& p = x.p;
-  const GemmTiles t = tiling.plan(run, p, x.real);
+  const GemmTiles t = tiling.plan(run, p, x.real, has_pairs(run, x.real));
   const bool split = t.splits > 1;
   GemmCase one = x;
   if (split) one.e.flags = 0;
@@ -312,7 +321,7 @@ void launch_packed(Launch& run, const GemmCase& x) {
 }
 
 void cpu_quantised(KernelCall& call, const GemmCase& x, const GemmTiles& t) {
-  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real) ? GEMM_DIRECT_A : 0);
+  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real, false) ? GEMM_DIRECT_A : 0);
   call.args(gemm_shares{i32_of(t.rows), i32_of(t.columns), i32_of(t.split_k)}, flags);
 }
 void gpu_quantised(KernelCall& call, const GemmCase& x, const GemmTiles& t) {
@@ -439,7 +448,7 @@ void launch_gemm_quantised(Launch& run, Operand a, Operand blocks, Operand bias,
     run.pick(kQuantisedFew)(run, call, whole);
     return;
   }
-  const GemmTiles t = run.pick(kGemmTiling).plan(run, p, real);
+  const GemmTiles t = run.pick(kGemmTiling).plan(run, p, real, false);
   const bool split = t.splits > 1;
   GemmCase one = whole;
   if (split) one.e.flags = 0;
