@@ -2,6 +2,7 @@
 """Memory and time of training in f32, f16 and bf16, workload by workload.
 
     benchmarks/precision_lab.py                             # transit, resnet20, gpt
+    benchmarks/precision_lab.py --workloads gpt-small       # gpt of the size small
     benchmarks/precision_lab.py --workloads transit --rounds 7
     benchmarks/precision_lab.py --from FILE.json            # the table of an earlier run
 
@@ -24,14 +25,16 @@ from compare_worker import Worker
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LONGEST = 900  # seconds, for an answer
 PRECISIONS = ("f32", "f16", "bf16")
-WORKLOADS = {"transit": [], "resnet20": [], "gpt": []}
+WORKLOADS = {"transit": ["transit"], "resnet20": ["resnet20"], "gpt": ["gpt"], "gpt-small": ["gpt", "--size", "small"],
+             "mlp": ["mlp"], "cnn": ["cnn"]}
+USUAL = ("transit", "resnet20", "gpt")
 
 
 def measure(arguments, workload):
     workers, turns = {}, {precision: [] for precision in PRECISIONS}
     try:
         for precision in PRECISIONS:
-            command = [arguments.binary, "bench", workload, *WORKLOADS[workload], "--precision", precision]
+            command = [arguments.binary, "bench", *WORKLOADS[workload], "--precision", precision]
             workers[precision] = Worker(command + ["--serve", "--quiet"], os.environ)
             workers[precision].ready = workers[precision].answer(LONGEST)
             workers[precision].tell("train", LONGEST)
@@ -70,7 +73,7 @@ def print_table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=str(ROOT / "build" / "samebytes"))
-    parser.add_argument("--workloads", default=",".join(WORKLOADS))
+    parser.add_argument("--workloads", default=",".join(USUAL))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1, help="of a turn")
     parser.add_argument("--json", metavar="FILE", help="the rows as JSON; workloads that FILE has already are kept")
