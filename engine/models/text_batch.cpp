@@ -16,14 +16,13 @@ namespace {
 
 constexpr std::int64_t kUsualContext = 2048;
 
-struct Finished {
-  TextResult result;
-  std::exception_ptr error;
-};
-
 }  // namespace
 
 struct TextBatch::Impl {
+  struct Finished {
+    TextResult result;
+    std::exception_ptr error;
+  };
   struct Text {
     Text(std::int64_t number, TextRequest given, const std::optional<text::Tokenizer>& tokenizer)
         : id(number), request(std::move(given)), ends(request.ends) {
