@@ -5,8 +5,9 @@
 //
 //   forward    B(p,j) = W[j,p]   k within rows: 16 rows are dequantised 16 values at a time and transposed in registers
 //   gradient   B(p,j) = W[p,j]   k over rows: a panel's part of each row is dequantised where it belongs
-// quantised_few: a few rows of A, as a step of generation has them; sums of 16 lanes along the rows of W, without
-// panels. Program: quantised
+//
+// quantised_few sums a few rows of A, as a step of generation has them, in 16 lanes along the rows of W.
+// Program: quantised
 #define GEMM_PACK_BLOCKS(blocks, layout, k0, kc, j, n, packed) quantised_pack(blocks, layout, k0, kc, j, n, packed)
 #include "cpu/quantised_unpack.clh"
 

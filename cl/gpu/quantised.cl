@@ -1,6 +1,6 @@
 // Products with a matrix of quantised rows (shared/quantised.h): the tiles of gemm.cl, whose values of B are
-// dequantised as they are loaded into local memory, once for each tile of C; for a few rows of A a group sums each
-// column of C. Program: quantised
+// dequantised as they are loaded into local memory, once for each tile of C; a few rows of A have a group a column.
+// Program: quantised
 #include "shared/gemm.clh"
 #include "shared/quantised.h"
 
