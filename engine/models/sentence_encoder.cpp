@@ -37,7 +37,7 @@ SentenceOptions gguf_pooling(const std::string& path) {
     if (value.numbers.front() == kFirst)
       options.pooling = Pooling::first;
     else if (value.numbers.front() != kMean)
-      detail::throw_io(kReader, path, -1, "the mean (1) or the first token (2) as " + key,
+      detail::throw_io(kEncoderReader, path, -1, "the mean (1) or the first token (2) as " + key,
                        std::to_string(value.numbers.front()));
   }
   return options;

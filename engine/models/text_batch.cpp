@@ -215,7 +215,7 @@ bool TextBatch::step() {
 std::optional<TextResult> TextBatch::take(std::int64_t id) {
   const auto found = impl_->finished.find(id);
   if (found == impl_->finished.end()) return std::nullopt;
-  const Finished done = std::move(found->second);
+  const Impl::Finished done = std::move(found->second);
   impl_->finished.erase(found);
   if (done.error) std::rethrow_exception(done.error);
   return done.result;
