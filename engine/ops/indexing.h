@@ -6,8 +6,8 @@
 namespace samebytes::detail {
 
 // gather(a, axis, index) with 0 <= axis and an i32 index that fits. `is_distinct`: no index occurs twice in a line
-// along the axis, so the gradient is moved back instead of added up; and none counts from the end: a negative one has no
-// element.
+// along the axis, so the gradient is moved back instead of added up; and none counts from the end: a negative one has
+// no element.
 Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct);
 
 // What the scatters check and normalise: i32 indices, a and src reduced to what the index
