@@ -82,8 +82,8 @@ struct MatrixInstruction {
   bool works = false;   // the CPU has it, and a small kernel gave the right numbers
   std::string trouble;  // why it does not
 };
-// All that Samebytes knows of, of a CPU device, each tried once: the CPU is asked first, and an instruction that it lacks is not run.
-// What came of it is kept in instructions.json beside the tuner's stores.
+// All that Samebytes knows of, of a CPU device, each tried once: the CPU is asked first, and an instruction that it
+// lacks is not run. What came of it is kept in instructions.json beside the tuner's stores.
 std::vector<MatrixInstruction> find_matrix_instructions(const DeviceInfo& device);
 
 // All of a device. Empty where the device is refused or cannot run the probe.
