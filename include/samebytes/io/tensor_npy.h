@@ -8,8 +8,8 @@
 
 namespace samebytes::io {
 
-// Throws IoError with the offset for a file that is missing, damaged, or holds what ONNX has no plain type for. Two bytes
-// without a meaning (V2) are bfloat16: what packages that add this type to NumPy write.
+// Throws IoError with the offset for a file that is missing, damaged, or holds what ONNX has no plain type for. Two
+// bytes without a meaning (V2) are bfloat16: what packages that add this type to NumPy write.
 onnx::Tensor read_tensor_npy(const std::string& path);
 // Atomically. Throws IoError, ArgumentError for a type that NumPy does not have.
 void write_tensor_npy(const std::string& path, const onnx::Tensor& tensor);
