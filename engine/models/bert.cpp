@@ -134,7 +134,7 @@ class Bert final : public Pretrained {
     classifier_.emplace(weights.at(name), ProjectionOptions{.in = width_, .out = labels_of(config(), weights, name)});
   }
   Array positions_of(const Array& ids) const {
-    const Array places = arange(0, static_cast<double>(ids.shape()[1]), 1, i32);
+    Array places = arange(0, static_cast<double>(ids.shape()[1]), 1, i32);
     if (!is_roberta_) return places;
     // Tokens count from padding + 1 on, padding itself has the number `padding`.
     const Array padding = full({1}, static_cast<double>(padding_), i32);
