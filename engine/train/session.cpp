@@ -173,10 +173,9 @@ EpochReport Session::Impl::end_epoch() {
   report.train_loss = mean.value();
   train_loss = report.train_loss;
   if (!std::isfinite(report.train_loss))
-    throw StepError(meter.steps(),
-                    fmt::format("the mean loss of epoch {} is {}; {} finds the step and the op that made it", epoch,
-                                text_of_loss(report.train_loss), options.nan_hint),
-                    kNotFinite);
+    end_not_finite(meter.steps(),
+                   fmt::format("the mean loss of epoch {} is {}; {} finds the step and the op that made it", epoch,
+                               text_of_loss(report.train_loss), options.nan_hint));
   report.validation = validate();
   const bool is_whole = report.validation || options.validation == nullptr;
   if (report.validation) look_at(*report.validation);

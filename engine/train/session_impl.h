@@ -58,6 +58,7 @@ struct Session::Impl {
   }
   void log_recoveries();
   void read_oldest_loss();
+  [[noreturn]] void end_not_finite(std::int64_t step, const std::string& text);
   void read_losses();
   void draw();
   bool reads_losses() const { return has_log() || options.callbacks.on_step; }

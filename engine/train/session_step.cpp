@@ -118,15 +118,18 @@ void Session::Impl::read_losses() {
   for (; !pending.empty(); pending.pop_front()) read_oldest_loss();
 }
 
+void Session::Impl::end_not_finite(std::int64_t step, const std::string& text) {
+  engine.wait();  // a launch that failed may be the cause: its error says more
+  throw StepError(step, text, kNotFinite);
+}
+
 void Session::Impl::read_oldest_loss() {
   Pending& oldest = pending.front();
   StepReport& report = oldest.report;
   report.loss = oldest.value ? *oldest.value : oldest.loss.value();
   if (!std::isfinite(report.loss))
-    throw StepError(
-        report.step,
-        fmt::format("the loss is {}; {} finds the op that made it", text_of_loss(report.loss), options.nan_hint),
-        kNotFinite);
+    end_not_finite(report.step, fmt::format("the loss is {}; {} finds the op that made it", text_of_loss(report.loss),
+                                            options.nan_hint));
   LogLine line = {{"event", "step"},     {"step", report.step}, {"epoch", report.epoch},
                   {"loss", report.loss}, {"rate", report.rate}, {"ms", report.milliseconds}};
   if (oldest.norm) {
