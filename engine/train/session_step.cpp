@@ -42,7 +42,7 @@ std::optional<Accumulation::Step> Session::Impl::step(const data::Batch& batch) 
   epoch = number_of(batch.epoch());
   largest_batch = std::max(largest_batch, batch.samples());
   const double rate = optimizer->rate();
-  const std::optional<Accumulation::Step> made = update(batch);
+  std::optional<Accumulation::Step> made = update(batch);
   if (!made) return {};
   finish_step(rate, *made);
   keep_if_due();
