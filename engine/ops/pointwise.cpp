@@ -66,17 +66,20 @@ Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inp
 // A floating scalar makes an integer array floating.
 Array floating(const Array& a) { return a.defined() && !is_floating(a.dtype()) ? astype(a, Dtype::f32) : a; }
 
+// dy where it counts and 0 elsewhere, also for a dy that is not finite there.
+Array kept(const Array& dy, const Array& counts) { return masked_fill(dy, logical_not(counts), 0.0); }
+
 // Each operand of maximum and minimum gets the gradient where it is the result, and half of it where they are equal.
 Arrays shares_of_extreme(G g, const Array& is_first) {
   const Array &a = g.src[0], &b = g.src[1], &dy = g.dy[0];
-  const Array half = dy * 0.5, none = dy * 0.0, is_tie = equal(a, b);
-  return {g.wanted[0] ? where(is_tie, half, where(is_first, dy, none)) : Array(),
-          g.wanted[1] ? where(is_tie, half, where(is_first, none, dy)) : Array()};
+  const Array half = dy * 0.5, is_tie = equal(a, b);
+  return {g.wanted[0] ? where(is_tie, half, kept(dy, is_first)) : Array(),
+          g.wanted[1] ? where(is_tie, half, masked_fill(dy, is_first, 0.0)) : Array()};
 }
 Arrays gradient_above(G g) {  // of maximum and minimum with a number
   const double number = g.scalars[0].real;
   const Array dy = g.dy[0], is_kept = equal(g.src[0], g.dst[0]);
-  return {where(equal(g.src[0], number), dy * 0.5, where(is_kept, dy, dy * 0.0))};
+  return {where(equal(g.src[0], number), dy * 0.5, kept(dy, is_kept))};
 }
 
 // clang-format off
@@ -105,7 +108,7 @@ const PointwiseRow kFmod{"fmod", 2, 0, "sb_fmod($0, $1)", "Mod[fmod=1]($0,$1)", 
 #define SAMEBYTES_WRITTEN_SIDE "Or(And(Less($0,0),Greater($1,0)),And(Greater($0,0),Less($1,0)))"
 const PointwiseRow kOtherSide{"other_side", 2, 0, SAMEBYTES_OTHER_SIDE, SAMEBYTES_WRITTEN_SIDE, R::truth, nullptr};
 const PointwiseRow kOfDivisor{"remainder", 2, 0, "SB_WHERE(" SAMEBYTES_OTHER_SIDE ", $0 + $1, $0)", "Where(" SAMEBYTES_WRITTEN_SIDE ",Add($0,$1),$0)", R::same, [](G g) -> Arrays {
-  return {g.dy[0], g.wanted[1] ? where(apply_row<kOtherSide>({g.src[0], g.src[1]}), g.dy[0], g.dy[0] * 0.0) : Array()}; }};
+  return {g.dy[0], g.wanted[1] ? kept(g.dy[0], apply_row<kOtherSide>({g.src[0], g.src[1]})) : Array()}; }};
 #undef SAMEBYTES_OTHER_SIDE
 #undef SAMEBYTES_WRITTEN_SIDE
 // Of whole numbers; by -1 and by 0 it is 0, where the processor's own would trap.
@@ -209,8 +212,7 @@ const PointwiseRow kGeluTanh{"gelu_tanh", 1, 0,
   }};
 const PointwiseRow kClip{"clip", 1, 2, "SB_WHERE(SB_TRUTH($0 < #0), (SB_TYPE)(#0), SB_WHERE(SB_TRUTH($0 > #1), (SB_TYPE)(#1), $0))", "Clip($0,#0,#1)", R::same,
   [](G g) -> Arrays {
-    const Array inside = equal(g.src[0], g.dst[0]);
-    return {where(inside, g.dy[0], g.dy[0] * 0.0)};
+    return {kept(g.dy[0], equal(g.src[0], g.dst[0]))};
   }};
 const PointwiseRow kEqual{"equal", 2, 0, "SB_TRUTH($0 == $1)", "Equal($0,$1)", R::truth, nullptr};
 const PointwiseRow kNotEqual{"not_equal", 2, 0, "SB_TRUTH($0 != $1)", "Not(Equal($0,$1))", R::truth, nullptr};
@@ -226,7 +228,7 @@ const PointwiseRow kLessEqualS{"less_equal_scalar", 1, 1, "SB_TRUTH($0 <= #0)", 
 const PointwiseRow kGreaterS{"greater_scalar", 1, 1, "SB_TRUTH($0 > #0)", "Greater($0,#0)", R::truth, nullptr};
 const PointwiseRow kGreaterEqualS{"greater_equal_scalar", 1, 1, "SB_TRUTH($0 >= #0)", "GreaterOrEqual($0,#0)", R::truth, nullptr};
 const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", "Where($0,$1,$2)", R::same, [](G g) -> Arrays {
-  return {Array(), where(g.src[0], g.dy[0], g.dy[0] * 0.0), where(g.src[0], g.dy[0] * 0.0, g.dy[0])}; }};
+  return {Array(), kept(g.dy[0], g.src[0]), masked_fill(g.dy[0], g.src[0], 0.0)}; }};
 const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0), $0)", "Where($1,#0,$0)", R::same, [](G g) -> Arrays {
   return {masked_fill(g.dy[0], g.src[1], 0.0), Array()}; }};
 const PointwiseRow kCast{"astype", 1, 0, "$0", "$0", R::asked, [](G g) -> Arrays {

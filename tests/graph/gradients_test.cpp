@@ -1,6 +1,9 @@
 // Reverse mode on graphs: shared nodes, views, several results, cut gradients, and what cannot be differentiated.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "graph/node.h"
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
@@ -91,6 +94,28 @@ TEST_P(GradientsTest, the_derivative_of_a_sum_is_one_value_for_all_its_elements)
   EXPECT_TRUE(d.node()->is_view);
   EXPECT_EQ(d.node()->base().shape.size(), 1);
   EXPECT_EQ(d.to_vector<float>(), std::vector<float>(300 * 400, 1));
+}
+
+// What is not chosen gets no gradient, also where the one of the result is infinite or not a number.
+TEST_P(GradientsTest, a_choice_gives_nothing_to_what_it_leaves_out) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Array x = array({1.0f, -2.0f, 3.0f}), y = array({0.5f, 4.0f, -1.0f});
+  const Array upstream = array({kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()});
+  const auto zeros_at = [&](const Array& result, const Array& wrt, std::initializer_list<std::size_t> places) {
+    const auto d = gradients(result, std::vector<Array>{wrt}, upstream)[0].to_vector<float>();
+    return std::all_of(places.begin(), places.end(), [&](std::size_t i) { return d[i] == 0; });
+  };
+  const Array is_large = greater(x, y);
+  EXPECT_TRUE(zeros_at(where(is_large, x, y), x, {1}));
+  EXPECT_TRUE(zeros_at(where(is_large, x, y), y, {0, 2}));
+  EXPECT_TRUE(zeros_at(maximum(x, y), x, {1}));
+  EXPECT_TRUE(zeros_at(maximum(x, y), y, {0, 2}));
+  EXPECT_TRUE(zeros_at(minimum(x, y), x, {0, 2}));
+  EXPECT_TRUE(zeros_at(minimum(x, y), y, {1}));
+  EXPECT_TRUE(zeros_at(maximum(x, 0.0), x, {1}));
+  EXPECT_TRUE(zeros_at(minimum(x, 0.0), x, {0, 2}));
+  EXPECT_TRUE(zeros_at(clip(x, 0, 2), x, {1, 2}));
+  EXPECT_TRUE(zeros_at(masked_fill(x, is_large, 0.0), x, {0, 2}));
 }
 
 TEST_P(GradientsTest, an_intermediate_array_can_be_asked_for) {
