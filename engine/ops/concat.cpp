@@ -24,11 +24,10 @@ class Concat final : public Op, public Written {
     for (int i = 0; i < axis_; ++i) rows *= shape[i];
     for (int i = axis_ + 1; i < shape.rank(); ++i) inner *= shape[i];
     const std::int64_t dst_stride = shape[axis_] * inner;
-    const std::string entry = "concat_rows_" + std::to_string(bytes_of(run.dst_dtype()) * 8);
     for (int i = 0; i < run.src_count(); ++i) {
       const std::int64_t width = run.src_shape(i)[axis_] * inner;
       if (width > 0) {
-        KernelCall call = run.kernel(entry);
+        KernelCall call = run.kernel(kConcatRows(run.dst_dtype()));
         call.args(run.src(i), run.dst(), rows, width, dst_stride, start).over_elements(rows * width);
         add_host_concat(call, bytes_of(run.dst_dtype()), rows, width, dst_stride, start);
       }

@@ -30,7 +30,9 @@ constexpr PerPersonality<bool> kAddsToLines{true, false};
 // All bits set is NaN in every floating type; true is 1.
 int missing_bits(Dtype dtype) { return dtype == bool_ ? 1 : -1; }
 
-std::string sized(const char* entry, Dtype dtype) { return entry + std::to_string(bytes_of(dtype) * 8); }
+constexpr EntryByWidth kTakeEntries{"indexing_take_8", "indexing_take_16", "indexing_take_32", "indexing_take_64"};
+constexpr EntryByWidth kGatherEntries{"indexing_gather_8", "indexing_gather_16", "indexing_gather_32",
+                                      "indexing_gather_64"};
 
 // How an index stands for a place along an axis.
 struct IndexedAxis {
@@ -129,7 +131,7 @@ class Take final : public Op, public Written {
     const std::int64_t items = run.src_shape(1).size();
     const Dtype dtype = run.dst_dtype();
     const int depth = static_cast<int>(at.depth), missing = missing_bits(dtype), from_end = places_.from_end(at.depth);
-    run.kernel(sized("indexing_take_", dtype))
+    run.kernel(kTakeEntries(dtype))
         .args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing, from_end)
         .over_elements(at.outer * items * at.inner)
         .works_on(at.outer * items * at.inner);
@@ -227,7 +229,7 @@ class Gather final : public Op, public Written {
     const std::int64_t items = run.src_shape(1)[axis_];
     const Dtype dtype = run.dst_dtype();
     const int depth = static_cast<int>(at.depth), missing = missing_bits(dtype), from_end = is_distinct_ ? 0 : depth;
-    run.kernel(sized("indexing_gather_", dtype))
+    run.kernel(kGatherEntries(dtype))
         .args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing, from_end)
         .over_elements(at.outer * items * at.inner)
         .works_on(at.outer * items * at.inner);

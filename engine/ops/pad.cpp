@@ -101,7 +101,8 @@ class Pad final : public detail::Op, public detail::Written {
     const detail::HostPad s = at_.sizes(run.dst_shape());
     const bool has_fill = run.src_count() > 1;
     const std::size_t bytes = bytes_of(run.dst_dtype());
-    detail::KernelCall call = run.kernel("pad_fwd_" + std::to_string(bytes * 8));
+    constexpr detail::EntryByWidth entry{"pad_fwd_8", "pad_fwd_16", "pad_fwd_32", "pad_fwd_64"};
+    detail::KernelCall call = run.kernel(entry(run.dst_dtype()));
     call.args(run.src(0), has_fill ? run.src(1) : Launch::none(), run.dst(), s.rows, s.n, s.d, s.inner, s.before,
               s.high_n, s.high_d, s.high_before, s.between, s.mode, int{has_fill})
         .over_elements(run.dst_shape().size());
@@ -164,10 +165,9 @@ class Placed final : public detail::Op {
     const Shape& shape = run.dst_shape();
     const detail::Around around(shape, axis_);
     run.kernel("fill_real", run.dst_dtype()).args(run.dst(), shape.size(), 0.0).over_elements(shape.size());
-    const std::string entry = "concat_rows_" + std::to_string(bytes_of(run.dst_dtype()) * 8);
     for (int i = 0; i < run.src_count(); ++i) {
       const std::int64_t width = run.src_shape(i)[axis_] * around.inner;
-      run.kernel(entry)
+      run.kernel(detail::kConcatRows(run.dst_dtype()))
           .args(run.src(i), run.dst(), around.outer, width, shape[axis_] * around.inner,
                 starts_[static_cast<std::size_t>(i)] * around.inner)
           .over_elements(around.outer * width);

@@ -30,6 +30,20 @@ inline std::int64_t checked_product(const char* op, const Array& src, std::int64
 // For a size that was checked to fit.
 inline int i32_of(std::int64_t v) { return static_cast<int>(v); }
 
+// The entries of a family of kernels that move elements as bits, by the width of an element.
+struct EntryByWidth {
+  const char *of_8, *of_16, *of_32, *of_64;
+  const char* operator()(Dtype dtype) const {
+    switch (bytes_of(dtype)) {
+      case 1: return of_8;
+      case 2: return of_16;
+      case 4: return of_32;
+      default: return of_64;
+    }
+  }
+};
+inline constexpr EntryByWidth kConcatRows{"concat_rows_8", "concat_rows_16", "concat_rows_32", "concat_rows_64"};
+
 // [outer, depth, inner]: the product of the axes before one, its size, and the product of the axes behind it.
 struct Around {
   std::int64_t outer = 1, depth = 1, inner = 1;
