@@ -100,6 +100,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_product(
   gemm_product(a, 0, bias, residual, c, part, s, share, flags, blocks, layout);
 }
 
+// Of f32 alone (launch_gemm_quantised): others take panels.
 #if !defined(SAMEBYTES_F64) && !defined(SAMEBYTES_STORE_16)
 QUANTISED_INLINE float quantised_lanes(const float16 v) {
   const float8 eight = v.lo + v.hi;
@@ -161,25 +162,6 @@ QUANTISED_INLINE void quantised_few_type(__global const float* a, const long a_r
       quantised_some(a, a_row, blocks, layout, bias, residual, c, m, n, k, i, j, flags, type);
   }
 }
-#else
-// Rare: one text for all types, a value at a time.
-static void quantised_few_type(__global const stored* a, const long a_row, __global const uchar* blocks,
-                               const quantised_rows layout, __global const real* bias, __global const stored* residual,
-                               __global stored* c, const int m, const int n, const int k, const int first,
-                               const int last, const int flags, const int type) {
-  for (int j = first; j < last; ++j) {
-    for (int i = 0; i < m; ++i) {
-      real sum = 0, values[QUANTISED_STEP];
-      for (int p = 0; p < k; p += QUANTISED_STEP) {
-        quantised_put(quantised_16(blocks + j * (long)layout.row_bytes, p / QUANTISED_STEP, type), values);
-        for (int l = 0; l < QUANTISED_STEP; ++l) sum = FMA(values[l], LOAD(a + i * a_row + p + l), sum);
-      }
-      const long at = (long)i * n + j;
-      STORE(gemm_finish(sum, c + at, bias + j, residual + at, flags), c + at);
-    }
-  }
-}
-#endif
 
 // c [m][n] = a [m][k], contiguous along k, times W' with the epilogue of `flags`. Groups: columns_per_group columns, a
 // multiple of QUANTISED_ONE_COLUMNS.
@@ -192,9 +174,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_few(
   START(residual);
   START(c);
   const int first = (int)get_group_id(0) * columns_per_group, last = min(s.n, first + columns_per_group);
-#if defined(SAMEBYTES_F64) || defined(SAMEBYTES_STORE_16)
-  quantised_few_type(a, s.a_row, blocks, layout, bias, residual, c, s.m, s.n, s.k, first, last, flags, layout.type);
-#else
 #define QUANTISED_CASE_FEW(type)                                                                                \
   case type:                                                                                                    \
     quantised_few_type(a, s.a_row, blocks, layout, bias, residual, c, s.m, s.n, s.k, first, last, flags, type); \
@@ -207,8 +186,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_few(
     QUANTISED_CASE_FEW(QUANTISED_Q6_K);
     QUANTISED_CASE_FEW(QUANTISED_NF4);
   }
-#endif
 }
+#endif
 
 // dst [rows][columns] = the values of the rows. Groups: a contiguous share of the rows each.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_values(ARRAY(const uchar, blocks),
