@@ -136,6 +136,16 @@ MemoryParts BenchRun::memory() const {
   return memory_at_peak(engine_, state);
 }
 
+std::size_t BenchRun::frozen_bytes() const {
+  if (trained_parameters() == described_.parameters) return 0;
+  const MemoryByCategory held = engine_.memory().live_by_category;
+  const std::size_t all = held[MemoryCategory::parameters] + held[MemoryCategory::other];
+  std::size_t trained = 0;
+  for (const optim::ParameterArena& arena : optimizer_->arenas())
+    trained += pool_bytes(static_cast<std::size_t>(arena.values().size()) * bytes_of(arena.values().dtype()));
+  return all > trained ? all - trained : 0;
+}
+
 Summary BenchRun::summary() const {
   Summary summary = described_;
   fill(meter_.figures(), engine_, summary);

@@ -44,6 +44,9 @@ class BenchRun {
   // What a step holds at its fullest moment (estimate.h). Evaluates nothing.
   LiveBytes live_bytes();
   MemoryParts memory() const;  // at the peak since the engine was made
+  std::int64_t trained_parameters() const { return net_->trainable_parameter_count(); }
+  // What the model holds beside them before the first step, without mapped files; 0 where all are trained.
+  std::size_t frozen_bytes() const;
   // Of the steps since the last restart. first_step_seconds is from the model's making to the end of the first step.
   Summary summary() const;
 

@@ -26,8 +26,10 @@ void add_closed_form(const Options& options, const Workload& hollow, StepEstimat
   const std::unique_ptr<Engine> engine = open_engine(dry, dry.device);
   BenchRun run(dry, *engine, hollow, true);
   estimate.live = run.live_bytes();
-  estimate.step = {
-      .parameters = run.summary().parameters, .batch = batch, .slots = loader_options(options, batch).slots};
+  estimate.step = {.parameters = run.trained_parameters(),
+                   .frozen_bytes = run.frozen_bytes(),
+                   .batch = batch,
+                   .slots = loader_options(options, batch).slots};
   for (const data::FieldSpec& field : hollow.make_samples(1)->fields())
     estimate.step.sample_bytes.push_back(static_cast<std::size_t>(field.shape.size()) * bytes_of(field.dtype));
   const auto samples = static_cast<std::size_t>(batch);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cli/usage_error.h"
 #include "samebytes/models/lora.h"
 #include "workloads/language_model.h"
@@ -10,8 +12,13 @@ namespace samebytes::cli {
 
 void expect_language_model(const Options& options) {
   const std::string& path = options.workloads.front();
-  if (!workloads::is_language_model(path))
-    throw UsageError(fmt::format("{} has no config.json; expected a folder of Hugging Face, or a GGUF file", path));
+  if (workloads::is_language_model(path)) return;
+  std::error_code code;
+  const std::filesystem::file_status status = std::filesystem::status(path, code);
+  const char* const trouble = !std::filesystem::exists(status)        ? "does not exist"
+                              : std::filesystem::is_directory(status) ? "has no config.json"
+                                                                      : "is no GGUF file";
+  throw UsageError(fmt::format("{} {}; expected a folder of Hugging Face, or a GGUF file", path, trouble));
 }
 
 models::PretrainedOptions opening_of(const Options& options) {

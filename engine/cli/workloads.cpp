@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +86,12 @@ Workload make_workload(const std::string& name, const WorkloadOptions& options) 
           fmt::format("{0} is a data set: `samebytes data {0}` gets it, `samebytes train {1} --data data/{0}` "
                       "learns it",
                       name, set.readers.back()));
+  std::error_code code;
+  if (std::filesystem::exists(name, code))
+    throw UsageError(
+        fmt::format("{} is no model's file; expected .onnx, or of a language model a folder with config.json or a GGUF "
+                    "file",
+                    name));
   throw UsageError(fmt::format("there is no workload {}{}; there are {}, or a model's file (.onnx)", shown(name),
                                or_nearest(name, names), list_text(names)));
 }

@@ -57,7 +57,8 @@ MemoryParts closed_form(const StepSize& step) {
   };
   const auto batch = static_cast<std::size_t>(step.batch);
   MemoryParts parts{.parameters = pool_bytes(of_parameters(step.weight_bytes)),
-                    .activations = pool_bytes(batch * step.intermediate_bytes + step.gradients_then)};
+                    .activations = pool_bytes(batch * step.intermediate_bytes + step.gradients_then),
+                    .other = step.frozen_bytes};
   if (of_parameters(step.gradient_bytes) < kOwnMemory) parts.gradients = pool_bytes(of_parameters(step.gradient_bytes));
   for (const double bytes : step.state_bytes) parts.optimizer += pool_bytes(of_parameters(bytes));
   for (const std::size_t bytes : step.sample_bytes)

@@ -39,11 +39,12 @@ std::string formula(const StepEstimate& estimate) {
   for (const double bytes : step.state_bytes) state += fmt::format(" + {}", bytes);
   for (const std::size_t bytes : step.sample_bytes) samples += (samples.empty() ? "" : " + ") + count(bytes);
   return fmt::format(
-      "  closed form: {} parameters x ({} weight + {} gradient{} state)\n"
+      "  closed form: {} parameters x ({} weight + {} gradient{} state){}\n"
       "    + batch {} x ({} slots x ({}) + {} of intermediate values){}\n"
       "    intermediate values at their fullest, in {}: {:.1f} % kept for the backward pass, {:.1f} % passing,\n"
       "    {:.1f} % operands that kernels pack; each array as the pool rounds it\n",
       count(step.parameters), step.weight_bytes, estimate.closed.gradients > 0 ? step.gradient_bytes : 0.0, state,
+      step.frozen_bytes > 0 ? fmt::format(" + {} of frozen weights", count(step.frozen_bytes)) : std::string(),
       count(step.batch), step.slots, samples, count(step.intermediate_bytes),
       live.gradients > 0 ? fmt::format(" + {} of gradients there then", count(live.gradients)) : std::string(), live.op,
       percent(live.kept), percent(live.passing), percent(live.operands));

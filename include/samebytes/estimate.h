@@ -44,10 +44,11 @@ MemoryParts plan_memory(EngineOptions options, const std::function<void()>& work
 
 // Input of the closed form.
 struct StepSize {
-  std::int64_t parameters = 0;                 // numbers
+  std::int64_t parameters = 0;                 // numbers that are trained
   double weight_bytes = 4;                     // per parameter: 4 in f32, 6 with a 16-bit working copy
   double gradient_bytes = 4;                   // ...
   std::vector<double> state_bytes = {4, 4};    // ... for each array of the optimizer's state: Adam has two moments
+  std::size_t frozen_bytes = 0;                // of weights that are not trained, without those of mapped files
   std::int64_t batch = 1;                      // samples
   std::vector<std::size_t> sample_bytes = {};  // for each field of a sample, as the model reads it
   int slots = 2;                               // batches in memory
@@ -55,9 +56,9 @@ struct StepSize {
   std::size_t gradients_then = 0;              // live gradients at that moment: LiveBytes::gradients
 };
 
-// parameters x (weight + gradient + state) + batch x (slots x sample + intermediates) + gradients_then, with each array
-// rounded as by pool_bytes(). Gradients below 4 MiB in total have their own memory; larger ones share the arena with
-// the intermediate values and count as far as they are live at the peak.
+// parameters x (weight + gradient + state) + frozen_bytes + batch x (slots x sample + intermediates) + gradients_then,
+// with each array rounded as by pool_bytes(); frozen weights are `other`. Gradients below 4 MiB in total have their own
+// memory; larger ones share the arena with the intermediate values and count as far as they are live at the peak.
 MemoryParts closed_form(const StepSize& step);
 
 // The memory that an array of `bytes` bytes takes: whole pages of 4 KiB; between 64 KiB and 16 MiB the next of eight

@@ -145,7 +145,15 @@ TEST_F(LanguageCommandTest, a_gguf_file_is_talked_with_trained_embedded_and_esti
   }
   const std::string vector = run({"embed", file}, "sky\n").out;
   EXPECT_EQ(std::count(vector.begin(), vector.end(), ' '), 63);
-  EXPECT_GT(run({"estimate", file, "--lora", "8", "--context", "32", "--json"}).json()["exact"]["total"], 1000);
+  // Frozen weights are neither trained nor forgotten.
+  for (const std::vector<std::string>& model :
+       {std::vector<std::string>{file}, {model_}, {model_, "--quantise", "q8"}}) {
+    std::vector<std::string> words{"estimate", "--lora", "8", "--context", "32", "--json"};
+    words.insert(words.begin() + 1, model.begin(), model.end());
+    const auto estimate = run(words).json();
+    const double closed = estimate["closed_form"]["total"], exact = estimate["exact"]["total"];
+    EXPECT_NEAR(closed / exact, 1.0, 0.1) << model.back();
+  }
   EXPECT_THAT(run({"chat", file, "--quantise", "q4"}, "", 2).err, HasSubstr("has blocks of its own"));
 }
 
@@ -171,6 +179,10 @@ TEST_F(LanguageCommandTest, a_run_that_was_stopped_goes_on_to_the_same_bytes) {
 
 TEST_F(LanguageCommandTest, what_cannot_be_said_is_an_error_that_says_so) {
   EXPECT_THAT(run({"finetune", folder_.string(), "--data", chats_}, "", 2).err, HasSubstr("has no config.json"));
+  EXPECT_THAT(run({"chat", folder_ / "nowhere.gguf"}, "", 2).err, HasSubstr("nowhere.gguf does not exist; expected"));
+  put(folder_ / "text.gguf", "no blocks");
+  EXPECT_THAT(run({"embed", folder_ / "text.gguf"}, "", 2).err, HasSubstr("text.gguf is no GGUF file; expected"));
+  EXPECT_THAT(run({"estimate", folder_ / "text.gguf"}, "", 2).err, HasSubstr("text.gguf is no model's file; expected"));
   EXPECT_THAT(run({"train", model_, "--data", chats_}, "", 2).err, HasSubstr("`samebytes finetune "));
   EXPECT_THAT(run({"finetune", model_, "--data", chats_, "--context", "65"}, "", 2).err,
               HasSubstr("--context 65 is more than "));
