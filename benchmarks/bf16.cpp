@@ -1,6 +1,6 @@
-// Products and training of bf16 with the CPU's instruction for pairs of them, beside f32 and beside bf16 without it.
-// The three take turns in one process; a figure is the median of the rounds, a ratio the median of the rounds' ratios.
-// Each product is checked against f32 first.
+// Products and training of bf16 with the CPU's instructions for tiles and for pairs of them, beside f32 and beside bf16
+// without. The four take turns in one process; a figure is the median of the rounds, a ratio the median of the rounds'
+// ratios. Each product is checked against f32 first.
 //   build/bench_bf16             everything
 //   build/bench_bf16 products    only these
 #include <algorithm>
@@ -31,14 +31,14 @@ struct Side {
 
 std::vector<Side> make_sides() {
   std::vector<Side> sides;
-  const auto add = [&](const char* name, sb::Dtype dtype, bool has_instructions) {
-    sb::EngineOptions options;
-    options.matrix_instructions = has_instructions;
-    sides.push_back({name, dtype, std::make_unique<sb::Engine>(options)});
+  const auto add = [&](const char* name, sb::Dtype dtype, const char* instructions) {
+    setenv("SAMEBYTES_MATRIX_INSTRUCTIONS", instructions, 1);
+    sides.push_back({name, dtype, std::make_unique<sb::Engine>()});
   };
-  add("f32", sb::f32, true);
-  add("bf16", sb::bf16, true);
-  add("bf16 widened", sb::bf16, false);
+  add("f32", sb::f32, "0");
+  add("bf16", sb::bf16, "1");  // tiles, where the CPU has them
+  add("bf16 pairs", sb::bf16, "avx512_bf16");
+  add("bf16 widened", sb::bf16, "0");
   return sides;
 }
 
@@ -79,8 +79,16 @@ double ratio(const std::vector<std::vector<double>>& seconds, std::size_t side) 
   return median(ratios);
 }
 
+void print(const std::string& name, const std::vector<std::vector<double>>& seconds) {
+  std::printf("%-26s %10.3f %10.3f %10.3f %10.3f   %.2f, %.2f, %.2f\n", name.c_str(), 1e3 * median(seconds[0]),
+              1e3 * median(seconds[1]), 1e3 * median(seconds[2]), 1e3 * median(seconds[3]), ratio(seconds, 1),
+              ratio(seconds, 2), ratio(seconds, 3));
+  std::fflush(stdout);
+}
+
 void products(std::vector<Side>& sides) {
-  std::printf("%-26s %10s %10s %10s   %s\n", "m x n x k, layout", "f32 ms", "bf16", "widened", "f32's time by theirs");
+  std::printf("%-26s %10s %10s %10s %10s   %s\n", "m x n x k, layout", "f32 ms", "bf16", "pairs", "widened",
+              "f32's time by theirs");
   struct Size {
     std::int64_t m, n, k;
   };
@@ -115,11 +123,7 @@ void products(std::vector<Side>& sides) {
         for (int j = 0; j < n; ++j) kept.push_back(sb::matmul(left[i], right[i]).eval());
         kept.back().wait();
       });
-      const std::string name =
-          std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k) + " " + layout;
-      std::printf("%-26s %10.3f %10.3f %10.3f   %.2f, %.2f\n", name.c_str(), 1e3 * median(seconds[0]),
-                  1e3 * median(seconds[1]), 1e3 * median(seconds[2]), ratio(seconds, 1), ratio(seconds, 2));
-      std::fflush(stdout);
+      print(std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k) + " " + layout, seconds);
     }
   }
 }
@@ -164,8 +168,7 @@ void training(std::vector<Side>& sides) {
     for (int j = 0; j < n; ++j) nets[i]->step();
     sides[i].engine->wait();
   });
-  std::printf("%-26s %10.3f %10.3f %10.3f   %.2f, %.2f\n", "training of a wide MLP", 1e3 * median(seconds[0]),
-              1e3 * median(seconds[1]), 1e3 * median(seconds[2]), ratio(seconds, 1), ratio(seconds, 2));
+  print("training of a wide MLP", seconds);
   for (std::size_t i = 0; i < nets.size(); ++i) {
     const sb::EngineScope scope(*sides[i].engine);
     nets[i].reset();

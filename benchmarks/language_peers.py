@@ -13,7 +13,7 @@ generate: prompts of 256 tokens and 32 behind them, one stream and eight (of 16 
 llama-cpp-python where it is installed, else by xllamacpp. sentences: 1 000 sentences with --sentences FOLDER (MiniLM).
 
 Needs torch, transformers, peft, gguf and one of the two llama.cpp packages in this interpreter; SAMEBYTES_LLAMA names
-another interpreter for llama.cpp. build/bench_language and build/samebytes must be built.
+another interpreter for llama.cpp. build/measure_language and build/samebytes must be built.
 """
 import argparse
 import json
@@ -230,7 +230,7 @@ def peer_sentences(folder, texts, dtype, threads):
 # --- alternating
 
 def ours(*words):
-    out = subprocess.run([str(BUILD / "bench_language"), *map(str, words)], check=True, text=True,
+    out = subprocess.run([str(BUILD / "measure_language"), *map(str, words)], check=True, text=True,
                          stdout=subprocess.PIPE).stdout
     return json.loads(out.splitlines()[-1])
 

@@ -6,7 +6,8 @@
 //   forward    B(p,j) = W[j,p]   k within rows: 16 rows are dequantised 16 values at a time and transposed in registers
 //   gradient   B(p,j) = W[p,j]   k over rows: a panel's part of each row is dequantised where it belongs
 //
-// quantised_few sums a few rows of A, as a step of generation has them, in 16 lanes along the rows of W.
+// quantised_few sums a few rows of A, as a step of generation has them, in 16 lanes along the rows of W; its arrays are
+// of f32 alone.
 // Program: quantised
 #define GEMM_PACK_BLOCKS(blocks, layout, k0, kc, j, n, packed) quantised_pack(blocks, layout, k0, kc, j, n, packed)
 #include "cpu/quantised_unpack.clh"
@@ -166,8 +167,8 @@ QUANTISED_INLINE void quantised_few_type(__global const float* a, const long a_r
 // c [m][n] = a [m][k], contiguous along k, times W' with the epilogue of `flags`. Groups: columns_per_group columns, a
 // multiple of QUANTISED_ONE_COLUMNS.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_few(
-    ARRAY(const stored, a), ARRAY(const uchar, blocks), ARRAY(const real, bias), ARRAY(const stored, residual),
-    ARRAY(stored, c), const quantised_rows layout, const gemm_sizes s, const int columns_per_group, const int flags) {
+    ARRAY(const float, a), ARRAY(const uchar, blocks), ARRAY(const float, bias), ARRAY(const float, residual),
+    ARRAY(float, c), const quantised_rows layout, const gemm_sizes s, const int columns_per_group, const int flags) {
   START(a);
   START(blocks);
   START(bias);

@@ -1,7 +1,7 @@
 // Speed and memory of language models, for benchmarks/language_peers.py. Prints one line of JSON.
-//   build/bench_language generate MODEL PROMPT TOKENS STREAMS   prompts of PROMPT random ids, TOKENS greedy ones behind
-//   build/bench_language lora FOLDER CONTEXT RANK none|q8|q4|nf4 STEPS
-//   build/bench_language embed FOLDER TEXTS                     TEXTS: a text a line
+//   build/measure_language generate MODEL PROMPT TOKENS STREAMS   prompts of PROMPT random ids, TOKENS greedy ones behind
+//   build/measure_language lora FOLDER CONTEXT RANK none|q8|q4|nf4 STEPS
+//   build/measure_language embed FOLDER TEXTS                     TEXTS: a text a line
 // MODEL is a folder of Hugging Face or a GGUF file. Everything is done once before it is timed, so that kernels and
 // plans are there.
 #include <fmt/format.h>
@@ -120,7 +120,7 @@ int main(int count, char** words) {
     embed(given[1], given[2]);
   else
     return fmt::print(stderr,
-                      "bench_language generate MODEL PROMPT TOKENS STREAMS | lora FOLDER CONTEXT RANK TYPE STEPS "
+                      "measure_language generate MODEL PROMPT TOKENS STREAMS | lora FOLDER CONTEXT RANK TYPE STEPS "
                       "| embed FOLDER TEXTS\n"),
            2;
   return 0;
