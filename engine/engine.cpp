@@ -36,9 +36,11 @@ bool wants_fallback(const EngineOptions& options) {
   return options.fallback || word == "1";
 }
 
-bool wants_matrix_instructions(const EngineOptions& options) {
-  const std::string_view word = switch_word("SAMEBYTES_MATRIX_INSTRUCTIONS");
-  return options.matrix_instructions.value_or(word != "0");
+detail::CpuInstructions matrix_instructions_of(const EngineOptions& options) {
+  if (options.matrix_instructions)
+    return *options.matrix_instructions ? detail::kAllInstructions : detail::kNoInstructions;
+  const char* const word = std::getenv("SAMEBYTES_MATRIX_INSTRUCTIONS");
+  return word == nullptr ? detail::kAllInstructions : detail::instructions_named(word);
 }
 
 }  // namespace
@@ -65,7 +67,7 @@ Engine::Engine(const EngineOptions& options, const cl::Context* context, const c
   runtime.steps_in_flight = options.steps_in_flight;
   runtime.stall_seconds = options.stall_seconds;
   runtime.tuning = options.tuning;
-  runtime.matrix_instructions = wants_matrix_instructions(options);
+  runtime.matrix_instructions = matrix_instructions_of(options);
   runtime.profile = options.profile;
   runtime.dry_run = options.dry_run;
   if (context) runtime.given = {*context, *queue};

@@ -19,11 +19,14 @@
 // over k in ascending order, in equal blocks that follow from k alone: results depend neither on the tiles nor on the
 // number of threads. 16-bit operands are widened as they are packed, A always, and a sum of several blocks stands in
 // private memory until it is rounded. Where the CPU multiplies pairs of bf16 in an instruction, they are packed as
-// pairs along k instead (gemm_pack.clh).
+// pairs along k instead (gemm_pack.clh); where it multiplies tiles of them, a group is that of gemm_amx.clh.
 //
 // gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
 // Program: core
 #include "cpu/gemm_group.clh"
+#ifdef SAMEBYTES_BF16_TILES
+#include "cpu/gemm_amx.clh"
+#endif
 
 // The product of gemm_product. Accumulates in `real`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(ARRAY(const stored, a), ARRAY(const stored, b),
@@ -37,8 +40,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(ARRAY(const st
   START(residual);
   START(c);
   START(part);
+#ifdef SAMEBYTES_BF16_TILES
+  gemm_amx_product(a, b, bias, residual, c, part, s, share, flags);
+#else
   const quantised_rows none = {0, 0, 0};
   gemm_product(a, b, bias, residual, c, part, s, share, flags, 0, none);
+#endif
 }
 
 // The last `left` (1 to VW - 1) values of a line of k, zeros in the other lanes; p points at the first of them.

@@ -23,6 +23,16 @@ typedef struct {
 // a result of 16 bits, as it is stored). GEMM_DIRECT_A: a CPU device reads rows of A in place.
 enum { GEMM_ACCUMULATE = 1, GEMM_BIAS = 2, GEMM_RELU = 4, GEMM_RESIDUAL = 8, GEMM_DIRECT_A = 16, GEMM_HARD_SWISH = 32 };
 
+// The panels of a product in tiles of AMX (cl/cpu/gemm_amx.clh), the most of them that a group has, and the most k
+// values of a block.
+enum {
+  GEMM_AMX_ROWS = 32,
+  GEMM_AMX_COLUMNS = 32,
+  GEMM_AMX_ROW_PANELS = 16,
+  GEMM_AMX_COLUMN_PANELS = 8,
+  GEMM_AMX_KC = 1024
+};
+
 // How a CPU device shares a product: the panels of rows and columns are dealt evenly to the tiles; a split sums split_k
 // values of k. gemm_dot deals fours of rows and columns.
 typedef struct {

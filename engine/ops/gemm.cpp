@@ -36,6 +36,8 @@ constexpr double kStartReduce = 20000;  // of the launch that adds them up
 // With pairs of bf16 (gemm_pack.clh), as a part of the above: what a multiply-add takes of a value of k, and what is
 // read or packed.
 constexpr double kPairProduct = 0.55, kPairPack = 0.5;
+// The same with tiles of them (gemm_amx.clh); measured on one core of an Intel Xeon (Emerald Rapids).
+constexpr double kTileProduct = 0.06, kTilePack = 0.5;
 
 // gemm_dot: lines of the smaller operand up to which nothing is packed, and vectors of products that are worth a group.
 constexpr std::int64_t kDotLines = 32;
@@ -59,14 +61,45 @@ struct GemmTiles {
   std::int64_t rows = 1, columns = 1, split_k = 0, splits = 1;
 };
 
+// What the packed product multiplies in an instruction; that with quantised rows has single values always.
+enum class Multiplies { values, pairs, tiles };
+Multiplies multiplies(const Launch& run, Dtype real) {
+  if (real != bf16) return Multiplies::values;
+  return run.device().has_bf16_tiles()  ? Multiplies::tiles
+         : run.device().has_bf16_dots() ? Multiplies::pairs
+                                        : Multiplies::values;
+}
+
+// The panels of a CPU device: rows and columns of one, most of a group, values of k in a block; and what a value of k
+// costs there, beside single values.
+struct GemmPanels {
+  std::int64_t rows, columns, vector, most_rows, most_columns, k;
+  double product, pack;
+};
+GemmPanels panels_of(const Launch& run, Dtype real, Multiplies multiplied) {
+  if (multiplied == Multiplies::tiles)
+    return {GEMM_AMX_ROWS,          GEMM_AMX_COLUMNS, 16,           GEMM_AMX_ROW_PANELS,
+            GEMM_AMX_COLUMN_PANELS, GEMM_AMX_KC,      kTileProduct, kTilePack};
+  const bool are_pairs = multiplied == Multiplies::pairs;
+  const std::int64_t nr = run.constant("gemm", "GEMM_NR", real);
+  return {run.constant("gemm", "GEMM_MR", real),
+          nr,
+          nr / run.constant("gemm", "GEMM_COLS", real),
+          run.constant("gemm", "GEMM_ROW_PANELS", real),
+          run.constant("gemm", "GEMM_COLUMN_PANELS", real),
+          run.constant("gemm", "GEMM_KC", real),
+          are_pairs ? kPairProduct : 1,
+          are_pairs ? kPairPack : 1};
+}
+
 // Pack A if too many of its lines would map to the same cache sets. If A is contiguous along k, a tile's rows are
 // reused from the first level: there a stride of (nearly) a multiple of 4 KiB is too much. If it is contiguous along m,
 // every step of k takes two lines, more than the first level holds; packing helps if the lines are 1 KiB or more apart
 // and many columns use what was packed. Otherwise only a long sum of lines a large power of two apart suffers from the
 // sets of the second level: measured, sums that need more than four times the space.
-bool reads_a_in_place(const GemmProblem& p, Dtype real, bool are_pairs) {
+bool reads_a_in_place(const GemmProblem& p, Dtype real, Multiplies multiplied) {
   // 16-bit values are widened or paired as they are packed, unless they lie in pairs.
-  if (real != real_of(real) && !(are_pairs && p.a_col == 1)) return false;
+  if (real != real_of(real) && (multiplied == Multiplies::values || p.a_col != 1)) return false;
   const auto bytes = static_cast<std::int64_t>(bytes_of(real));
   constexpr std::int64_t page = 4096, near = 128;
   if (p.a_col == 1) {
@@ -77,9 +110,6 @@ bool reads_a_in_place(const GemmProblem& p, Dtype real, bool are_pairs) {
   const std::int64_t stride = p.a_col * bytes, power = stride & -stride;
   return p.a_row == 1 && (stride < page / 4 || p.n <= few_columns) && power <= 2 * room / p.k;
 }
-
-// Whether the packed product multiplies pairs of bf16; that with quantised rows does not.
-bool has_pairs(const Launch& run, Dtype real) { return real == bf16 && run.device().has_bf16_dots(); }
 
 // How much longer than evenly dealt equal groups these take; estimated as a mean over 2, 4 and 8 cores.
 double rounded(std::int64_t groups) {
@@ -93,19 +123,18 @@ std::int64_t least_split(const Launch& run, std::string_view shapes) {
 
 // Tries all tiles that fit the packed blocks of a group, and splits of a long k, to minimise the total time of all
 // groups plus the loss from uneven distribution.
-GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, bool are_pairs) {
-  const std::int64_t mr = run.constant("gemm", "GEMM_MR", real), nr = run.constant("gemm", "GEMM_NR", real);
-  const std::int64_t vector = nr / run.constant("gemm", "GEMM_COLS", real);
-  const std::int64_t step = run.constant("gemm", "GEMM_KC", real);
+GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, Multiplies multiplied) {
+  const GemmPanels panels = panels_of(run, real, multiplied);
+  const std::int64_t mr = panels.rows, nr = panels.columns, vector = panels.vector, step = panels.k;
   const std::string_view shapes = gemm_shape_class(p);
   const std::int64_t least_k = least_split(run, shapes);
   // At the end one core waits for another, half a group on average.
   const auto last_groups = static_cast<double>(run.choice("gemm", shapes, "last_groups"));
   const std::int64_t row_panels = ceil_div(p.m, mr), column_panels = ceil_div(p.n, nr);
-  const std::int64_t most_rows = std::min(row_panels, run.constant("gemm", "GEMM_ROW_PANELS", real));
-  const std::int64_t most_columns = std::min(column_panels, run.constant("gemm", "GEMM_COLUMN_PANELS", real));
-  const bool direct = reads_a_in_place(p, real, are_pairs), rows_of_a = p.a_row != 1;
-  const double product = are_pairs ? kPairProduct : 1, pack = are_pairs ? kPairPack : 1;
+  const std::int64_t most_rows = std::min(row_panels, panels.most_rows);
+  const std::int64_t most_columns = std::min(column_panels, panels.most_columns);
+  const bool direct = reads_a_in_place(p, real, multiplied), rows_of_a = p.a_row != 1;
+  const double product = panels.product, pack = panels.pack;
   const double read_a = pack * (direct ? (rows_of_a ? kReadRows : kReadColumns) : rows_of_a ? kPackRows : kCopyColumns);
   const double read_b = pack * (p.b_col == 1 ? kKeepColumns : kPackColumns);
   const std::int64_t batch = p.outer * p.inner;
@@ -146,7 +175,7 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, bo
   return best;
 }
 
-GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, bool) {
+GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, Multiplies) {
   GemmTiles t{ceil_div(p.m, run.constant("gemm", "GEMM_TILE_M", real)),
               ceil_div(p.n, run.constant("gemm", "GEMM_TILE_N", real)), p.k, 1};
   const std::int64_t groups = t.rows * t.columns * p.outer * p.inner;
@@ -219,7 +248,7 @@ using GemmAdd = void (*)(Launch& run, KernelCall& call, const GemmCase& x);
 // How each personality divides the work; host forms produce the same bytes as cpu kernels.
 struct GemmTiling {
   GemmAdd dot, row, tiny;
-  GemmTiles (*plan)(const Launch& run, const GemmProblem& p, Dtype real, bool are_pairs);
+  GemmTiles (*plan)(const Launch& run, const GemmProblem& p, Dtype real, Multiplies multiplied);
   void (*packed)(Launch& run, KernelCall& call, const GemmCase& x, const GemmTiles& t);
 };
 
@@ -262,7 +291,7 @@ void gpu_tiny(Launch& run, KernelCall& call, const GemmCase& x) {
 }
 
 void cpu_packed(Launch& run, KernelCall& call, const GemmCase& x, const GemmTiles& t) {
-  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real, has_pairs(run, x.real)) ? GEMM_DIRECT_A : 0);
+  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real, multiplies(run, x.real)) ? GEMM_DIRECT_A : 0);
   call.args(gemm_shares{i32_of(t.rows), i32_of(t.columns), i32_of(t.split_k)}, flags);
   if (t.splits == 1 && x.p.k <= run.constant("gemm", "GEMM_KC", x.real))
     offer_host_form(run, call, x.e, x.p, x.real, false);
@@ -308,7 +337,7 @@ void launch_unpacked(Launch& run, const char* entry, const GemmCase& x, GemmAdd 
 void launch_packed(Launch& run, const GemmCase& x) {
   const GemmTiling& tiling = run.pick(kGemmTiling);
   const GemmProblem& p = x.p;
-  const GemmTiles t = tiling.plan(run, p, x.real, has_pairs(run, x.real));
+  const GemmTiles t = tiling.plan(run, p, x.real, multiplies(run, x.real));
   const bool split = t.splits > 1;
   GemmCase one = x;
   if (split) one.e.flags = 0;
@@ -321,7 +350,7 @@ void launch_packed(Launch& run, const GemmCase& x) {
 }
 
 void cpu_quantised(KernelCall& call, const GemmCase& x, const GemmTiles& t) {
-  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real, false) ? GEMM_DIRECT_A : 0);
+  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real, Multiplies::values) ? GEMM_DIRECT_A : 0);
   call.args(gemm_shares{i32_of(t.rows), i32_of(t.columns), i32_of(t.split_k)}, flags);
 }
 void gpu_quantised(KernelCall& call, const GemmCase& x, const GemmTiles& t) {
@@ -448,7 +477,7 @@ void launch_gemm_quantised(Launch& run, Operand a, Operand blocks, Operand bias,
     run.pick(kQuantisedFew)(run, call, whole);
     return;
   }
-  const GemmTiles t = run.pick(kGemmTiling).plan(run, p, real, false);
+  const GemmTiles t = run.pick(kGemmTiling).plan(run, p, real, Multiplies::values);
   const bool split = t.splits > 1;
   GemmCase one = whole;
   if (split) one.e.flags = 0;

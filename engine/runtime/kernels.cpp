@@ -112,7 +112,10 @@ std::string KernelLibrary::defines(Dtype dtype) const {
   if (device_.info().has_fma) text += " -DSAMEBYTES_HAS_FMA";
   if (dtype == f16) text += " -DSAMEBYTES_STORE_F16";
   if (dtype == bf16) text += " -DSAMEBYTES_STORE_BF16";
-  if (dtype == bf16 && device_.has_bf16_dots()) text += " -DSAMEBYTES_BF16_DOTS";
+  if (dtype == bf16 && device_.has_bf16_tiles())
+    text += " -DSAMEBYTES_BF16_TILES";
+  else if (dtype == bf16 && device_.has_bf16_dots())
+    text += " -DSAMEBYTES_BF16_DOTS";
   return text;
 }
 

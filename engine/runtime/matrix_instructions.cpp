@@ -4,17 +4,23 @@
 #include <cpuid.h>
 #endif
 #include <signal.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/json.h"
 #include "core/mutex.h"
 #include "runtime/devices.h"
+#include "runtime/matrix_trials.h"
 #include "runtime/tuning.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
@@ -26,119 +32,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Two operands and a sum of 16 words of 32 bits each, of which an instruction may take 8.
-constexpr std::size_t kWords = 16;
-using Words = std::array<std::uint32_t, kWords>;
-
-// One kernel; an instruction of 8 lanes does its work twice.
-constexpr const char* kTrial = R"(
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void trial(__global const uint* a, __global const uint* b, __global uint* c) {
-  for (int i = 0; i < 16; i += LANES) {
-    VECTOR sum = *(__global LOOSE*)(c + i);
-    const VECTOR x = *(__global const LOOSE*)(a + i), y = *(__global const LOOSE*)(b + i);
-    __asm__(CODE : "+v"(sum) : "v"(x), "v"(y));
-    *(__global LOOSE*)(c + i) = sum;
-  }
-}
-)";
-
-std::uint32_t word_of(float value) {
-  std::uint32_t word = 0;
-  std::memcpy(&word, &value, sizeof word);
-  return word;
-}
-
-// Small whole numbers, so that every sum is exact: lane i, value j of its word.
-int small_value(std::size_t i, std::size_t j, int step) {
-  constexpr int kValues = 23;
-  return static_cast<int>(i * 7 + j * 5 + static_cast<std::size_t>(step)) % kValues - kValues / 2;
-}
-
-struct TrialData {
-  Words a, b, c, want;
-};
-
-TrialData pairs_of_bf16() {
-  TrialData t{};
-  for (std::size_t i = 0; i < kWords; ++i) {
-    int sum = small_value(i, 0, 3);
-    t.c[i] = word_of(static_cast<float>(sum));
-    for (std::size_t j = 0; j < 2; ++j) {
-      const int x = small_value(i, j, 1), y = small_value(i, j, 2);
-      t.a[i] |= word_of(static_cast<float>(x)) >> 16 << 16 * j;
-      t.b[i] |= word_of(static_cast<float>(y)) >> 16 << 16 * j;
-      sum += x * y;
-    }
-    t.want[i] = word_of(static_cast<float>(sum));
-  }
-  return t;
-}
-
-// The first operand of vpdpbusd is unsigned: its values pass 127.
-TrialData fours_of_bytes() {
-  TrialData t{};
-  constexpr int kOffset = 140;
-  for (std::size_t i = 0; i < kWords; ++i) {
-    int sum = small_value(i, 0, 3);
-    t.c[i] = static_cast<std::uint32_t>(sum);
-    for (std::size_t j = 0; j < 4; ++j) {
-      const int x = kOffset + small_value(i, j, 1), y = small_value(i, j, 2);
-      t.a[i] |= static_cast<std::uint32_t>(x) << 8 * j;
-      t.b[i] |= (static_cast<std::uint32_t>(y) & 0xffU) << 8 * j;
-      sum += x * y;
-    }
-    t.want[i] = static_cast<std::uint32_t>(sum);
-  }
-  return t;
-}
-
 struct Row {
   CpuInstruction instruction;
   const char* name;
-  const char* code;  // AT&T: the last operand is overwritten
-  int lanes;
-  bool is_float;
-  TrialData (*data)();
 };
 constexpr Row kInstructionRows[] = {
-    {CpuInstruction::avx512_bf16, "avx512_bf16", "vdpbf16ps %2, %1, %0", 16, true, pairs_of_bf16},
-    {CpuInstruction::avx512_vnni, "avx512_vnni", "vpdpbusd %2, %1, %0", 16, false, fours_of_bytes},
-    {CpuInstruction::avx_vnni, "avx_vnni", "{vex} vpdpbusd %2, %1, %0", 8, false, fours_of_bytes},
+    {CpuInstruction::avx512_bf16, "avx512_bf16"}, {CpuInstruction::avx512_vnni, "avx512_vnni"},
+    {CpuInstruction::avx_vnni, "avx_vnni"},       {CpuInstruction::amx_bf16, "amx_bf16"},
+    {CpuInstruction::amx_int8, "amx_int8"},
 };
 
 const Row& row_of(CpuInstruction instruction) { return kInstructionRows[static_cast<std::size_t>(instruction)]; }
 
-// Builds and runs the kernel. Empty if its numbers are right.
-std::string try_instruction(const Row& row, cl_device_id handle) {
-  const cl::Device device = borrow(handle);
-  const cl::Context context(device);
-  const cl::CommandQueue queue = make_queue(context, device, 0, device.getInfo<CL_DEVICE_NAME>());
-  const std::string vector = std::string(row.is_float ? "float" : "int") + std::to_string(row.lanes);
-  const std::string head = "#define LANES " + std::to_string(row.lanes) + "\n#define CODE \"" + row.code +
-                           "\"\ntypedef " + vector + " VECTOR;\ntypedef " + vector +
-                           " LOOSE __attribute__((aligned(4)));\n";
-  const cl::Program program(context, head + kTrial);
-  if (clBuildProgram(program(), 1, &device(), "-cl-std=CL1.2", nullptr, nullptr) != CL_SUCCESS)
-    return "the driver's compiler does not take it";
-  cl::Kernel kernel(program, "trial");
-  TrialData data = row.data();
-  cl::Buffer buffers[3];
-  Words* const words[3] = {&data.a, &data.b, &data.c};
-  for (cl_uint i = 0; i < 3; ++i) {
-    buffers[i] = cl::Buffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof(Words), words[i]->data());
-    kernel.setArg(i, buffers[i]);
-  }
-  queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1));
-  Words came{};
-  queue.enqueueReadBuffer(buffers[2], CL_TRUE, 0, sizeof came, came.data());
-  return came == data.want ? "" : "a kernel with it gave wrong numbers";
-}
-
 constexpr const char* kInstructionsAbout =
     "Which matrix instructions of the CPU kernels may use on a device: a small kernel tried each one that the CPU has. "
     "Remove the file to try again.";
-constexpr int kInstructionsFormat = 1;
+constexpr int kInstructionsFormat = 2;  // verdicts of another one are not read: other kernels gave them
 constexpr const char* kWorks = "works";
 constexpr const char* kTrying = "process ";  // and its number, before a kernel runs
 
@@ -163,8 +72,9 @@ Verdicts read_verdicts(const std::string& path) {
       throw IoError("instructions: " + path + ": expected " + what + "; remove the file, and they are tried again",
                     path);
   };
-  expect(json.is_object() && json.value("format", Json()) == kInstructionsFormat && json.contains("devices") &&
-             json["devices"].is_object(),
+  const Json format = json.is_object() ? json.value("format", Json()) : Json();
+  if (format.is_number_integer() && format != kInstructionsFormat) return verdicts;
+  expect(format == kInstructionsFormat && json.contains("devices") && json["devices"].is_object(),
          "format " + std::to_string(kInstructionsFormat) + " and an object devices");
   for (const auto& [device, rows] : json["devices"].items()) {
     expect(rows.is_object(), "an object of instructions for " + device);
@@ -221,7 +131,7 @@ std::string trouble_of(const Row& row, const DeviceInfo& info, cl_device_id devi
   }
   keep_verdict(path, key, row.name, kTrying + std::to_string(getpid()));
   try {
-    trouble = try_instruction(row, device);
+    trouble = try_instruction(row.instruction, device);
   } catch (const cl::Error& error) {
     trouble = std::string("the trial failed: ") + error.what() + ": " + status_name(error.err());
   }
@@ -247,21 +157,60 @@ std::uint64_t saved_registers() {
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return std::uint64_t{high} << 32 | low;
 }
+
+// Linux keeps the registers of tiles for processes that ask for them, once.
+bool has_tile_registers() {
+  constexpr std::uint64_t kTiles = 0x60000;  // configuration and data
+  if ((saved_registers() & kTiles) != kTiles) return false;
+#if defined(__linux__)
+  constexpr int kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, of asm/prctl.h
+  static const bool is_granted = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return is_granted;
+#else
+  return false;
+#endif
+}
 #endif
 
 }  // namespace
 
+CpuInstructions instructions_named(std::string_view words) {
+  if (words.empty() || words == "1") return kAllInstructions;
+  if (words == "0") return kNoInstructions;
+  CpuInstructions named = kNoInstructions;
+  std::string names;
+  for (const Row& row : kInstructionRows) names += std::string(names.empty() ? "" : ", ") + row.name;
+  for (std::size_t begin = 0; begin <= words.size();) {
+    const std::size_t end = std::min(words.find(',', begin), words.size());
+    const std::string_view word = words.substr(begin, end - begin);
+    const Row* const row = std::find_if(std::begin(kInstructionRows), std::end(kInstructionRows),
+                                        [&](const Row& each) { return each.name == word; });
+    if (row == std::end(kInstructionRows))
+      throw ArgumentError("SAMEBYTES_MATRIX_INSTRUCTIONS: expected 0, 1 or names of " + names +
+                          " with commas between them, got '" + std::string(word) + "'");
+    named |= bit_of(row->instruction);
+    begin = end + 1;
+  }
+  return named;
+}
+
 bool cpu_has(CpuInstruction instruction) {
 #if defined(__x86_64__)
   constexpr std::uint64_t kYmm = 0x6, kZmm = 0xe6;  // SSE and AVX; with masks and both parts of zmm
-  constexpr unsigned kAvx512F = 1U << 16, kVnni512 = 1U << 11, kVnni = 1U << 4, kBf16 = 1U << 5;
+  constexpr unsigned kAvx512F = 1U << 16, kVnni512 = 1U << 11, kVnni = 1U << 4, kBf16 = 1U << 5, kAmxBf16 = 1U << 22,
+                     kAmxTile = 1U << 24, kAmxInt8 = 1U << 25;
   const std::uint64_t saved = saved_registers();
   const CpuWords features = cpuid(7, 0), more = features.a >= 1 ? cpuid(7, 1) : CpuWords{};
   const bool has_zmm = (saved & kZmm) == kZmm && (features.b & kAvx512F) != 0;
+  const auto has_tiles = [&](unsigned kind) {
+    return (features.d & (kAmxTile | kind)) == (kAmxTile | kind) && has_tile_registers();
+  };
   switch (instruction) {
     case CpuInstruction::avx512_bf16: return has_zmm && (more.a & kBf16) != 0;
     case CpuInstruction::avx512_vnni: return has_zmm && (features.c & kVnni512) != 0;
     case CpuInstruction::avx_vnni: return (saved & kYmm) == kYmm && (more.a & kVnni) != 0;
+    case CpuInstruction::amx_bf16: return has_tiles(kAmxBf16);
+    case CpuInstruction::amx_int8: return has_tiles(kAmxInt8);
   }
 #else
   (void)instruction;

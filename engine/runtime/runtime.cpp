@@ -50,20 +50,19 @@ KernelCache* Device::kernel_cache() const {
 
 void Device::finish() { runtime().watchdog()->finish(queue_, info_.name); }
 
-bool Device::has_bf16_dots() const {
+bool Device::has(CpuInstruction instruction, std::atomic<int>& answer) const {
   constexpr int kUnknown = -1, kLanes = 16;
-  int answer = bf16_dots_.load(std::memory_order_relaxed);
-  if (answer == kUnknown) {
-    const bool may = space_.runtime().options().matrix_instructions && personality() == Personality::cpu &&
-                     vector_width(Dtype::f32) == kLanes;
+  int has = answer.load(std::memory_order_relaxed);
+  if (has == kUnknown) {
+    const bool may = (space_.runtime().options().matrix_instructions & bit_of(instruction)) != 0 &&
+                     personality() == Personality::cpu && vector_width(Dtype::f32) == kLanes;
     const auto works = [&] {  // a dry run runs no trial
-      return space_.runtime().is_dry() ? cpu_has(CpuInstruction::avx512_bf16)
-                                       : can_use(CpuInstruction::avx512_bf16, info_, handle_());
+      return space_.runtime().is_dry() ? cpu_has(instruction) : can_use(instruction, info_, handle_());
     };
-    answer = may && works() ? 1 : 0;
-    bf16_dots_.store(answer, std::memory_order_relaxed);
+    has = may && works() ? 1 : 0;
+    answer.store(has, std::memory_order_relaxed);
   }
-  return answer == 1;
+  return has == 1;
 }
 
 void Device::leave() { queue_() = nullptr; }

@@ -16,6 +16,7 @@
 #include "core/mutex.h"
 #include "profile/recorder.h"
 #include "runtime/kernels.h"
+#include "runtime/matrix_instructions.h"
 #include "runtime/opencl.h"
 #include "runtime/queue_clock.h"
 #include "runtime/space.h"
@@ -49,12 +50,12 @@ struct RuntimeOptions {
   bool forbid_copies = false;
   std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and the available memory
   int steps_in_flight = 3;
-  double stall_seconds = 300;         // after which a wait ends with a DeviceError; 0: never
-  bool dry_run = false;               // builds, allocates and enqueues nothing, but counts everything
-  bool profile = false;               // queues record the times of their commands
-  bool fallback = false;              // adds a spare CPU device for what the others cannot run
-  std::optional<GivenQueue> given;    // instead of device, devices and split
-  bool matrix_instructions = true;    // those of the CPU, where they work
+  double stall_seconds = 300;       // after which a wait ends with a DeviceError; 0: never
+  bool dry_run = false;             // builds, allocates and enqueues nothing, but counts everything
+  bool profile = false;             // queues record the times of their commands
+  bool fallback = false;            // adds a spare CPU device for what the others cannot run
+  std::optional<GivenQueue> given;  // instead of device, devices and split
+  CpuInstructions matrix_instructions = kAllInstructions;  // those that kernels use where they work
   std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nullopt: the device's own store
 };
 
@@ -77,7 +78,9 @@ class Device {
   const cl::CommandQueue& queue() const { return queue_; }
   void finish();  // waits for everything enqueued on it
   // Whether products of bf16 use vdpbf16ps; the first call tries it (matrix_instructions.h).
-  bool has_bf16_dots() const;
+  bool has_bf16_dots() const { return has(CpuInstruction::avx512_bf16, bf16_dots_); }
+  // The same of tdpbf16ps; every CPU that has it rounds by an instruction of AVX512-BF16, too.
+  bool has_bf16_tiles() const { return has(CpuInstruction::amx_bf16, bf16_tiles_); }
   KernelLibrary& kernels() { return kernels_; }
   KernelCache* kernel_cache() const;  // null: its driver keeps no kernels that we know of
   // Whether its queue can run host functions between kernels, on the bytes that kernels see (enqueue_host).
@@ -91,6 +94,7 @@ class Device {
   Runtime& runtime() { return space_.runtime(); }
 
  private:
+  bool has(CpuInstruction instruction, std::atomic<int>& answer) const;
   Space& space_;
   int index_;
   DeviceInfo info_;
@@ -98,7 +102,7 @@ class Device {
   cl::Device handle_;
   cl::CommandQueue queue_;
   bool runs_host_functions_ = false;
-  mutable std::atomic<int> bf16_dots_ = -1;  // -1: not yet asked
+  mutable std::atomic<int> bf16_dots_ = -1, bf16_tiles_ = -1;  // -1: not yet asked
   KernelLibrary kernels_;
   QueueClock clock_;
 };

@@ -78,7 +78,7 @@ std::vector<HandOver> measure_hand_over(const DeviceInfo& device, std::size_t by
 // An instruction of CPUs that multiplies narrow types and sums in wider ones, and whether kernels may use it on a
 // device.
 struct MatrixInstruction {
-  std::string name;     // "avx512_bf16", "avx512_vnni", "avx_vnni"
+  std::string name;     // "avx512_bf16", "avx512_vnni", "avx_vnni", "amx_bf16", "amx_int8"
   bool works = false;   // the CPU has it, and a small kernel gave the right numbers
   std::string trouble;  // why it does not
 };

@@ -64,7 +64,8 @@ struct EngineOptions {
   // Engine::fallbacks(), and the first one is a warning. Off: it is an error. Else SAMEBYTES_FALLBACK=1.
   bool fallback = false;
   // Products of bf16 may use the CPU's own instruction for them (find_matrix_instructions, device.h); off, they are
-  // computed as f32 products are. Not set: on, unless SAMEBYTES_MATRIX_INSTRUCTIONS=0.
+  // computed as f32 products are. Not set: on, unless SAMEBYTES_MATRIX_INSTRUCTIONS is 0, or names those that may be
+  // used: avx512_bf16.
   std::optional<bool> matrix_instructions = {};
   // Tiles, splits and providers: not set, those of the device's store where `samebytes tune` made one (tune.h says
   // where; SAMEBYTES_TUNING is its folder, or off); "": the built-in ones; else a store file, which must be of this

@@ -17,6 +17,7 @@
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 #include "support/devices.h"
+#include "support/environment.h"
 #include "support/gradcheck.h"
 
 namespace samebytes::testing {
@@ -55,19 +56,20 @@ Matrix matrix(const Shape& shape, std::uint64_t seed) {
   return ::testing::AssertionSuccess();
 }
 
-// f() in the engine of the case and in one that leaves the instruction out.
+// f() in the engine of the case, in one that has pairs in vectors where that one has tiles, and in one without both.
 template <class F>
-void in_both_engines(const DeviceCase& device_case, F&& f) {
+void in_all_engines(const DeviceCase& device_case, F&& f) {
   {
     SCOPED_TRACE("as the device can");
     f();
   }
-  EngineOptions options;
-  options.matrix_instructions = false;
-  const auto plain = make_engine(device_case, options);
-  const EngineScope scope(*plain);
-  SCOPED_TRACE("without the instruction");
-  f();
+  for (const char* words : {"avx512_bf16", "0"}) {
+    const Environment use("SAMEBYTES_MATRIX_INSTRUCTIONS", words);
+    const auto other = make_engine(device_case);
+    const EngineScope scope(*other);
+    SCOPED_TRACE(std::string("with matrix instructions ") + words);
+    f();
+  }
 }
 
 struct ProductSize {
@@ -77,7 +79,7 @@ struct ProductSize {
 TEST_P(Bf16ProductsTest, equal_the_definition_in_every_layout_and_length) {
   std::vector<ProductSize> sizes{{40, 49, 33}, {47, 75, 31}, {64, 96, 64}, {41, 130, 1}, {35, 50, 2}, {46, 70, 1025}};
   if (!is_simulated()) sizes.insert(sizes.end(), {{45, 37, 2100}, {129, 337, 515}});
-  in_both_engines(GetParam(), [&] {
+  in_all_engines(GetParam(), [&] {
     for (const ProductSize s : sizes) {
       const Matrix a = matrix({s.m, s.k}, 1), b = matrix({s.k, s.n}, 2);
       const auto want = reference_matmul(a.values, {s.m, s.k}, b.values, {s.k, s.n});
@@ -96,7 +98,7 @@ TEST_P(Bf16ProductsTest, equal_the_definition_in_every_layout_and_length) {
 }
 
 TEST_P(Bf16ProductsTest, of_batches_and_of_views_at_odd_places_equal_the_definition) {
-  in_both_engines(GetParam(), [&] {
+  in_all_engines(GetParam(), [&] {
     const Shape a_shape{3, 41, 37}, b_shape{3, 37, 50};
     const Matrix a = matrix(a_shape, 1), b = matrix(b_shape, 2);
     EXPECT_TRUE(is_within(matmul(a.array, b.array), reference_matmul(a.values, a_shape, b.values, b_shape),
@@ -120,7 +122,7 @@ TEST_P(Bf16ProductsTest, of_batches_and_of_views_at_odd_places_equal_the_definit
 }
 
 TEST_P(Bf16ProductsTest, of_a_linear_layer_have_its_epilogue_and_its_gradients) {
-  in_both_engines(GetParam(), [&] {
+  in_all_engines(GetParam(), [&] {
     for (const ProductSize s : {ProductSize{48, 70, 97}, ProductSize{67, 39, 600}}) {
       SCOPED_TRACE(std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k));
       const Matrix x = matrix({s.m, s.k}, 1), w = matrix({s.n, s.k}, 2), residual = matrix({s.m, s.n}, 3),
@@ -150,7 +152,7 @@ TEST_P(Bf16ProductsTest, of_a_linear_layer_have_its_epilogue_and_its_gradients) 
 TEST_P(Bf16ProductsTest, keep_what_is_not_finite_in_its_row_and_take_next_to_nothing_for_zero) {
   constexpr std::int64_t m = 40, n = 64, k = 35;
   constexpr double kSmallest = 0x1p-126, kBelow = 0x1p-130;  // bf16 holds the second, too
-  in_both_engines(GetParam(), [&] {
+  in_all_engines(GetParam(), [&] {
     std::vector<double> a(m * k, 1.0);
     a[3 * k + 34] = std::numeric_limits<double>::infinity();  // the last of an odd sum
     a[5 * k + 7] = std::numeric_limits<double>::quiet_NaN();

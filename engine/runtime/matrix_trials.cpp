@@ -1,0 +1,220 @@
+#include "runtime/matrix_trials.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "runtime/devices.h"
+
+namespace samebytes::detail {
+namespace {
+
+// Two operands and a sum, in words of 32 bits.
+using Words = std::vector<std::uint32_t>;
+
+// A vector of 16 words; an instruction of 8 lanes does its work twice.
+constexpr std::size_t kWords = 16;
+constexpr const char* kVectorTrial = R"CL(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void trial(__global const uint* a, __global const uint* b, __global uint* c) {
+  for (int i = 0; i < 16; i += LANES) {
+    VECTOR sum = *(__global LOOSE*)(c + i);
+    const VECTOR x = *(__global const LOOSE*)(a + i), y = *(__global const LOOSE*)(b + i);
+    __asm__(CODE : "+v"(sum) : "v"(x), "v"(y));
+    *(__global LOOSE*)(c + i) = sum;
+  }
+}
+
+// Eight sums each, so that no instruction waits for the one before.
+#define PACE(name, STEP)                                                                     \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void name(__global uint* c) {      \
+    const VECTOR x = *(__global LOOSE*)c, y = x;                                             \
+    VECTOR sums[8];                                                                          \
+    for (int i = 0; i < 8; ++i) sums[i] = x;                                                 \
+    for (int round = 0; round < 20000; ++round) {                                            \
+      _Pragma("unroll") for (int i = 0; i < 8; ++i) { STEP; }                                \
+    }                                                                                        \
+    for (int i = 1; i < 8; ++i) sums[0] += sums[i];                                          \
+    *(__global LOOSE*)c = sums[0];                                                           \
+  }
+PACE(narrow, __asm__(CODE : "+v"(sums[i]) : "v"(x), "v"(y)))
+#ifdef REPLACES
+PACE(wide, sums[i] = fma(x, y, sums[i]))
+#endif
+)CL";
+
+// Tiles of 16 rows of 16 words: c [16][16] += a [16][16] * b [16][16], where a word of a row of a and one of a column
+// of b hold what an instruction multiplies along k.
+constexpr std::size_t kTileWords = 256;
+constexpr const char* kTileTrial = R"CL(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void trial(__global const uint* a, __global const uint* b, __global uint* c) {
+  uchar layout[64] __attribute__((aligned(64)));
+  for (int i = 0; i < 64; ++i) layout[i] = 0;
+  layout[0] = 1;
+  for (int i = 0; i < 8; ++i) {
+    layout[16 + 2 * i] = 64;
+    layout[48 + i] = 16;
+  }
+  const size_t row = 64;
+  __asm__ volatile("ldtilecfg (%0)" : : "r"((size_t)layout) : "memory");
+  __asm__ volatile("tileloadd (%0,%3,1), %%tmm0\n\ttileloadd (%1,%3,1), %%tmm1\n\ttileloadd (%2,%3,1), %%tmm2\n\t" CODE
+                   "\n\ttilestored %%tmm0, (%0,%3,1)\n\ttilerelease"
+                   : : "r"((size_t)c), "r"((size_t)a), "r"((size_t)b), "r"(row) : "memory");
+}
+)CL";
+
+std::uint32_t word_of(float value) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, &value, sizeof word);
+  return word;
+}
+
+// Small whole numbers, so that every sum is exact: lane i, value j of its word.
+int small_value(std::size_t i, std::size_t j, int step) {
+  constexpr int kValues = 23;
+  return static_cast<int>(i * 7 + j * 5 + static_cast<std::size_t>(step)) % kValues - kValues / 2;
+}
+
+struct TrialData {
+  Words a, b, c, want;
+};
+
+TrialData empty_data(std::size_t words) { return {Words(words), Words(words), Words(words), Words(words)}; }
+
+TrialData pairs_of_bf16() {
+  TrialData t = empty_data(kWords);
+  for (std::size_t i = 0; i < kWords; ++i) {
+    int sum = small_value(i, 0, 3);
+    t.c[i] = word_of(static_cast<float>(sum));
+    for (std::size_t j = 0; j < 2; ++j) {
+      const int x = small_value(i, j, 1), y = small_value(i, j, 2);
+      t.a[i] |= word_of(static_cast<float>(x)) >> 16 << 16 * j;
+      t.b[i] |= word_of(static_cast<float>(y)) >> 16 << 16 * j;
+      sum += x * y;
+    }
+    t.want[i] = word_of(static_cast<float>(sum));
+  }
+  return t;
+}
+
+// The first operand of vpdpbusd is unsigned: its values pass 127.
+TrialData fours_of_bytes() {
+  TrialData t = empty_data(kWords);
+  constexpr int kOffset = 140;
+  for (std::size_t i = 0; i < kWords; ++i) {
+    int sum = small_value(i, 0, 3);
+    t.c[i] = static_cast<std::uint32_t>(sum);
+    for (std::size_t j = 0; j < 4; ++j) {
+      const int x = kOffset + small_value(i, j, 1), y = small_value(i, j, 2);
+      t.a[i] |= static_cast<std::uint32_t>(x) << 8 * j;
+      t.b[i] |= (static_cast<std::uint32_t>(y) & 0xffU) << 8 * j;
+      sum += x * y;
+    }
+    t.want[i] = static_cast<std::uint32_t>(sum);
+  }
+  return t;
+}
+
+// Tiles of words that hold `parts` values each; word_of_value(x, j) is value j of a word.
+template <class WordOfValue>
+TrialData tiles_of(std::size_t parts, bool is_float, const WordOfValue& word_of_value) {
+  constexpr std::size_t kSide = 16;
+  TrialData t = empty_data(kTileWords);
+  const auto word_of_sum = [&](int sum) {
+    return is_float ? word_of(static_cast<float>(sum)) : static_cast<std::uint32_t>(sum);
+  };
+  for (std::size_t i = 0; i < kSide; ++i) {
+    for (std::size_t j = 0; j < kSide; ++j) {
+      int sum = small_value(i, j, 3);
+      t.c[i * kSide + j] = word_of_sum(sum);
+      for (std::size_t p = 0; p < kSide; ++p) {
+        for (std::size_t part = 0; part < parts; ++part)
+          sum += small_value(i, p * parts + part, 1) * small_value(j, p * parts + part, 2);
+      }
+      t.want[i * kSide + j] = word_of_sum(sum);
+      for (std::size_t part = 0; part < parts; ++part) {
+        t.a[i * kSide + j] |= word_of_value(small_value(i, j * parts + part, 1), part);
+        t.b[i * kSide + j] |= word_of_value(small_value(j, i * parts + part, 2), part);
+      }
+    }
+  }
+  return t;
+}
+TrialData tiles_of_bf16() {
+  return tiles_of(2, true, [](int x, std::size_t j) { return word_of(static_cast<float>(x)) >> 16 << 16 * j; });
+}
+TrialData tiles_of_bytes() {
+  return tiles_of(4, false, [](int x, std::size_t j) { return (static_cast<std::uint32_t>(x) & 0xffU) << 8 * j; });
+}
+
+struct Trial {
+  CpuInstruction instruction;
+  const char* kernel;
+  const char* code;  // AT&T: the last operand is overwritten
+  int lanes;         // of a vector
+  const char* word;  // the type of a lane
+  int replaces;      // multiply-adds of as many lanes that one stands for, where it must be faster than they; else 0
+  TrialData (*data)();
+};
+constexpr Trial kTrials[] = {
+    {CpuInstruction::avx512_bf16, kVectorTrial, "vdpbf16ps %2, %1, %0", 16, "float", 2, pairs_of_bf16},
+    {CpuInstruction::avx512_vnni, kVectorTrial, "vpdpbusd %2, %1, %0", 16, "int", 0, fours_of_bytes},
+    {CpuInstruction::avx_vnni, kVectorTrial, "%{vex%} vpdpbusd %2, %1, %0", 8, "int", 0, fours_of_bytes},
+    {CpuInstruction::amx_bf16, kTileTrial, "tdpbf16ps %%tmm2, %%tmm1, %%tmm0", 16, "float", 0, tiles_of_bf16},
+    {CpuInstruction::amx_int8, kTileTrial, "tdpbssd %%tmm2, %%tmm1, %%tmm0", 16, "int", 0, tiles_of_bytes},
+};
+
+// The least seconds of a few runs of a kernel with one argument.
+double pace_of(const cl::Program& program, const cl::CommandQueue& queue, const char* name, const cl::Buffer& buffer) {
+  constexpr int kRuns = 5;
+  cl::Kernel kernel(program, name);
+  kernel.setArg(0, buffer);
+  double least = std::numeric_limits<double>::max();
+  for (int run = 0; run < kRuns; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1));
+    queue.finish();
+    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return least;
+}
+
+}  // namespace
+
+std::string try_instruction(CpuInstruction instruction, cl_device_id handle) {
+  const Trial& trial = kTrials[static_cast<std::size_t>(instruction)];
+  const cl::Device device = borrow(handle);
+  const cl::Context context(device);
+  const cl::CommandQueue queue = make_queue(context, device, 0, device.getInfo<CL_DEVICE_NAME>());
+  const std::string vector = trial.word + std::to_string(trial.lanes);
+  const std::string head = std::string(trial.replaces > 0 ? "#define REPLACES\n" : "") + "#define LANES " +
+                           std::to_string(trial.lanes) + "\n#define CODE \"" + trial.code + "\"\ntypedef " + vector +
+                           " VECTOR;\ntypedef " + vector + " LOOSE __attribute__((aligned(4)));\n";
+  const cl::Program program(context, head + trial.kernel);
+  if (clBuildProgram(program(), 1, &device(), "-cl-std=CL1.2", nullptr, nullptr) != CL_SUCCESS)
+    return "the driver's compiler does not take it";
+  cl::Kernel kernel(program, "trial");
+  TrialData data = trial.data();
+  cl::Buffer buffers[3];
+  Words* const words[3] = {&data.a, &data.b, &data.c};
+  const std::size_t bytes = data.c.size() * sizeof(std::uint32_t);
+  for (cl_uint i = 0; i < 3; ++i) {
+    buffers[i] = cl::Buffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, words[i]->data());
+    kernel.setArg(i, buffers[i]);
+  }
+  queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1));
+  Words came(data.c.size());
+  queue.enqueueReadBuffer(buffers[2], CL_TRUE, 0, bytes, came.data());
+  if (came != data.want) return "a kernel with it gave wrong numbers";
+  constexpr double kWorth = 1.1;
+  if (trial.replaces > 0 && pace_of(program, queue, "wide", buffers[2]) * trial.replaces <
+                                kWorth * pace_of(program, queue, "narrow", buffers[2]))
+    return "it is slower than the multiply-adds that it replaces";
+  return "";
+}
+
+}  // namespace samebytes::detail
