@@ -16,14 +16,15 @@ static void quantised_pack(__global const uchar* blocks, const quantised_rows* l
                            const int j, const int n, real* packed);
 #include "cpu/gemm_group.clh"
 
-// Stores 16 values as reals.
-QUANTISED_INLINE void quantised_put(const float16 v, real* p) {
+// Stores 16 values as reals, whole: vstore16 would store four parts, and the load behind it would wait for all.
 #ifdef SAMEBYTES_F64
-  vstore16(convert_double16(v), 0, p);
+typedef double16 quantised_reals __attribute__((aligned(8)));
+#define QUANTISED_REALS(v) convert_double16(v)
 #else
-  vstore16(v, 0, p);
+typedef float16 quantised_reals __attribute__((aligned(4)));
+#define QUANTISED_REALS(v) (v)
 #endif
-}
+QUANTISED_INLINE void quantised_put(const float16 v, real* p) { *(quantised_reals*)p = QUANTISED_REALS(v); }
 
 // One type: the compiler then has no question inside the loops.
 QUANTISED_INLINE void quantised_pack_type(__global const uchar* blocks, const quantised_rows* layout, const int k0,
@@ -46,19 +47,30 @@ QUANTISED_INLINE void quantised_pack_type(__global const uchar* blocks, const qu
     return;
   }
   for (int l = 0; l < GEMM_NR; l += VW) {
-    for (int p = 0; p < kc; p += QUANTISED_STEP) {
-      real values[VW][QUANTISED_STEP];
+    for (int p = 0; p < kc; p += 2 * QUANTISED_STEP) {
+      const int pair = (k0 + p) / (2 * QUANTISED_STEP);
+      real values[VW][2 * QUANTISED_STEP];
 #pragma unroll
-      for (int i = 0; i < VW; ++i)
-        quantised_put(quantised_16(blocks + min(j + l + i, n - 1) * row_bytes, (k0 + p) / QUANTISED_STEP, type),
-                      values[i]);
-      for (int part = 0; part < QUANTISED_STEP; part += VW) {
+      for (int i = 0; i < VW; ++i) {
+        __global const uchar* row = blocks + min(j + l + i, n - 1) * row_bytes;
+        const quantised_pair v = quantised_32(row, pair, type);
+        quantised_put(v.first * v.scale - v.least, values[i]);
+        quantised_put(v.second * v.scale - v.least, values[i] + QUANTISED_STEP);
+        // A line of the row that comes in its place next, for every second pair.
+        if (pair % 2 == 0) GEMM_ASK(row + VW * row_bytes + pair * QUANTISED_PAIR_BYTES(type));
+      }
+      real* out = packed + p * GEMM_NR + l;
+      for (int part = 0; part < 2 * QUANTISED_STEP; part += VW) {
         vreal r[VW];
 #pragma unroll
         for (int i = 0; i < VW; ++i) r[i] = VLOAD(values[i] + part);
         sb_transpose(r);
 #pragma unroll
-        for (int i = 0; i < VW; ++i) VSTORE(r[i], packed + (p + part + i) * GEMM_NR + l);
+        for (int i = 0; i < VW; ++i) {
+          VSTORE(r[i], out);
+          out += GEMM_NR;
+          SB_HIDE(out);
+        }
       }
     }
   }
@@ -111,7 +123,8 @@ QUANTISED_INLINE float quantised_lanes(const float16 v) {
 }
 
 // c [rows i0 to i0 + ROWS - 1][columns j to j + COLUMNS - 1]; rows and columns beyond the last are the last once more.
-// A lane's sum runs over k, so a value depends on its own row and column alone.
+// A lane's sum runs over k, so a value depends on its own row and column alone. Rows lie one behind the other, so the
+// lines of the next columns are asked for while these are summed: a row alone is too short for the CPU to see a stream.
 #define QUANTISED_FEW(name, ROWS, COLUMNS)                                                                            \
   QUANTISED_INLINE void name(__global const float* a, const long a_row, __global const uchar* blocks,                 \
                              const quantised_rows layout, __global const float* bias, __global const float* residual, \
@@ -125,14 +138,22 @@ QUANTISED_INLINE float quantised_lanes(const float16 v) {
     _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                                \
       _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) sums[i][r] = (float16)(0);                                  \
     }                                                                                                                 \
-    for (int step = 0; step < k / QUANTISED_STEP; step += 2) {                                                        \
-      _Pragma("unroll") for (int half_step = 0; half_step < 2; ++half_step) {                                         \
-        float16 values[COLUMNS];                                                                                      \
-        _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) values[r] = quantised_16(w[r], step + half_step, type);   \
-        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                            \
-          const float16 own = vload16(step + half_step, x[i]);                                                        \
-          _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) sums[i][r] = fma(values[r], own, sums[i][r]);           \
-        }                                                                                                             \
+    const int turn = COLUMNS * QUANTISED_PAIR_BYTES(type);                                                            \
+    __global const uchar* next = blocks + (j + COLUMNS) * (long)layout.row_bytes;                                     \
+    for (int pair = 0; pair < k / (2 * QUANTISED_STEP); ++pair, next += turn) {                                       \
+      GEMM_ASK(next);                                                                                                 \
+      GEMM_ASK(next + 64);                                                                                            \
+      if (turn > 128) GEMM_ASK(next + 128);                                                                           \
+      quantised_pair v[COLUMNS];                                                                                      \
+      _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) v[r] = quantised_32(w[r], pair, type);                      \
+      _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) {                                                           \
+        v[r].first = v[r].first * v[r].scale - v[r].least;                                                            \
+        v[r].second = v[r].second * v[r].scale - v[r].least;                                                          \
+      }                                                                                                               \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                              \
+        const float16 first = vload16(2 * pair, x[i]), second = vload16(2 * pair + 1, x[i]);                          \
+        _Pragma("unroll") for (int r = 0; r < COLUMNS; ++r) sums[i][r] =                                              \
+            fma(v[r].second, second, fma(v[r].first, first, sums[i][r]));                                             \
       }                                                                                                               \
     }                                                                                                                 \
     for (int i = 0; i < ROWS && i0 + i < m; ++i) {                                                                    \

@@ -28,7 +28,7 @@ typedef long quantised_stride;
       0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f
 
 enum { QUANTISED_Q8_0 = 1, QUANTISED_Q4_0, QUANTISED_Q4_K, QUANTISED_Q5_K, QUANTISED_Q6_K, QUANTISED_NF4 };
-// Values that kernels dequantise together; sums over k are cut at their multiples.
+// Values that kernels dequantise as a vector; sums over k are cut at multiples of two vectors.
 enum { QUANTISED_STEP = 16 };
 
 // Rows [N][row_bytes] of a type. is_transposed: k runs over the rows, as for a gradient, else within them.

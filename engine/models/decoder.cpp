@@ -74,9 +74,9 @@ Array DecoderLayer::layer(const Array& x, const Attend& attend) {
 Array DecoderLayer::forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache) {
   return layer(x, [&](const Array& y) { return attention_.forward(y, sight, cache); });
 }
-Array DecoderLayer::forward_texts(const Array& x, std::span<const Sight> sights,
+Array DecoderLayer::forward_texts(const Array& x, std::span<const std::int64_t> counts, std::span<const Sight> sights,
                                   std::span<nn::KeyValueCache* const> caches) {
-  return layer(x, [&](const Array& y) { return attention_.forward_texts(y, sights, caches); });
+  return layer(x, [&](const Array& y) { return attention_.forward_texts(y, counts, sights, caches); });
 }
 
 void DecoderLayer::visit(nn::Visitor& visitor) {
@@ -181,13 +181,15 @@ Array Decoder::forward(const Input& ids, DecoderCache& cache) {
   });
 }
 
-Array Decoder::forward_texts(const Input& ids, std::span<DecoderCache* const> caches) {
-  require_texts(*this, ids, caches, layers_.size());
+Array Decoder::forward_texts(const Input& ids, std::span<const std::int64_t> counts,
+                             std::span<DecoderCache* const> caches) {
+  require_texts(*this, ids, counts, caches, layers_.size());
   return call([&] {
     Array x = embedded(ids);
     const std::vector<Sight> sights(caches.size());
-    for (std::size_t i = 0; i < layers_.size(); ++i) x = layers_[i]->forward_texts(x, sights, caches_of(caches, i));
-    const Array hidden = norm_(x);
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+      x = layers_[i]->forward_texts(x, counts, sights, caches_of(caches, i));
+    const Array hidden = norm_(last_of_each(x, counts));
     return head_name_ == "Model" ? hidden : logits_of(hidden);
   });
 }

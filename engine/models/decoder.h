@@ -40,7 +40,8 @@ class DecoderLayer final : public nn::Module {
   DecoderLayer(const Weights& at, const DecoderLayerOptions& options);
   using Module::forward;
   Array forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache);
-  Array forward_texts(const Array& x, std::span<const Sight> sights, std::span<nn::KeyValueCache* const> caches);
+  Array forward_texts(const Array& x, std::span<const std::int64_t> counts, std::span<const Sight> sights,
+                      std::span<nn::KeyValueCache* const> caches);
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "DecoderLayer"; }
   nn::KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const {
@@ -62,7 +63,8 @@ class Decoder final : public Pretrained {
   bool is_decoder() const override { return true; }
   using Pretrained::forward;
   Array forward(const Input& ids, DecoderCache& cache) override;
-  Array forward_texts(const Input& ids, std::span<DecoderCache* const> caches) override;
+  Array forward_texts(const Input& ids, std::span<const std::int64_t> counts,
+                      std::span<DecoderCache* const> caches) override;
   bool reads_in_parts(std::int64_t length) const override;
   DecoderCache make_cache(std::int64_t batch, std::int64_t capacity) const override;
   std::int64_t turning_point() const override;

@@ -20,8 +20,9 @@ class Block final : public nn::Module {
   Array forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache) {
     return call([&] { return behind(x, attention_.forward(norm1_(x), sight, cache)); });
   }
-  Array forward_texts(const Array& x, std::span<const Sight> sights, std::span<nn::KeyValueCache* const> caches) {
-    return call([&] { return behind(x, attention_.forward_texts(norm1_(x), sights, caches)); });
+  Array forward_texts(const Array& x, std::span<const std::int64_t> counts, std::span<const Sight> sights,
+                      std::span<nn::KeyValueCache* const> caches) {
+    return call([&] { return behind(x, attention_.forward_texts(norm1_(x), counts, sights, caches)); });
   }
   void visit(nn::Visitor& visitor) override {
     visitor.child("ln_1", norm1_);
@@ -90,20 +91,23 @@ class Gpt2 final : public Pretrained {
       return logits_of(norm_(slice(x, 1, length - 1, length)));
     });
   }
-  Array forward_texts(const Input& ids, std::span<DecoderCache* const> caches) override {
-    require_texts(*this, ids, caches, blocks_.size());
+  Array forward_texts(const Input& ids, std::span<const std::int64_t> counts,
+                      std::span<DecoderCache* const> caches) override {
+    require_texts(*this, ids, counts, caches, blocks_.size());
     std::vector<std::int32_t> places;
-    for (const DecoderCache* cache : caches) {
-      if (cache->front().length() >= positions_)
+    for (std::size_t i = 0; i < caches.size(); ++i) {
+      const std::int64_t begin = caches[i]->front().length(), end = begin + counts[i];
+      if (end > positions_)
         throw ArgumentError("gpt2: expected at most " + std::to_string(positions_) + " tokens, got " +
-                            std::to_string(cache->front().length() + 1));
-      places.push_back(static_cast<std::int32_t>(cache->front().length()));
+                            std::to_string(end));
+      for (std::int64_t place = begin; place < end; ++place) places.push_back(static_cast<std::int32_t>(place));
     }
     return call([&] {
-      Array x = tokens_(ids) + places_(array(places, {static_cast<std::int64_t>(places.size()), 1}));
+      Array x = tokens_(ids) + places_(array(places, {1, static_cast<std::int64_t>(places.size())}));
       const std::vector<Sight> sights(caches.size());
-      for (std::size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i]->forward_texts(x, sights, caches_of(caches, i));
-      return logits_of(norm_(x));
+      for (std::size_t i = 0; i < blocks_.size(); ++i)
+        x = blocks_[i]->forward_texts(x, counts, sights, caches_of(caches, i));
+      return logits_of(norm_(last_of_each(x, counts)));
     });
   }
   DecoderCache make_cache(std::int64_t batch, std::int64_t capacity) const override {

@@ -1,6 +1,7 @@
 #include "models/layers.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "samebytes/error.h"
 #include "samebytes/nn/lora.h"
@@ -158,17 +159,17 @@ Array SelfAttention::forward(const Array& x, const Sight& sight, nn::KeyValueCac
   return call([&] { return result_(attend(heads_of(x), sight, cache)); });
 }
 
-Array SelfAttention::forward_texts(const Array& x, std::span<const Sight> sights,
+Array SelfAttention::forward_texts(const Array& x, std::span<const std::int64_t> counts, std::span<const Sight> sights,
                                    std::span<nn::KeyValueCache* const> caches) {
   return call([&] {
     const Heads all = heads_of(x);
-    std::vector<Array> rows;
-    for (std::size_t i = 0; i < caches.size(); ++i) {
-      const auto row = static_cast<std::int64_t>(i);
-      const auto own = [&](const Array& heads) { return slice(heads, 0, row, row + 1); };
-      rows.push_back(attend({own(all.q), own(all.k), own(all.v)}, sights[i], caches[i]));
+    std::vector<Array> texts;
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < caches.size(); begin += counts[i++]) {
+      const auto own = [&](const Array& heads) { return slice(heads, 1, begin, begin + counts[i]); };
+      texts.push_back(attend({own(all.q), own(all.k), own(all.v)}, sights[i], caches[i]));
     }
-    return result_(concat(rows, 0));
+    return result_(concat(texts, 1));
   });
 }
 
@@ -296,13 +297,30 @@ void require_caches(const Pretrained& model, std::span<DecoderCache* const> cach
                           " for " + std::to_string(layers) + " layers");
 }
 
-void require_texts(const Pretrained& model, const Array& ids, std::span<DecoderCache* const> caches,
-                   std::size_t layers) {
+void require_texts(const Pretrained& model, const Array& ids, std::span<const std::int64_t> counts,
+                   std::span<DecoderCache* const> caches, std::size_t layers) {
   require_ids(model.config(), ids);
-  if (ids.shape() != Shape{static_cast<std::int64_t>(caches.size()), 1})
-    throw ArgumentError(model.kind() + ": expected one token for each of " + std::to_string(caches.size()) +
-                        " caches, got ids " + ids.shape().to_string());
+  const bool has_all = std::all_of(counts.begin(), counts.end(), [](std::int64_t count) { return count > 0; });
+  const std::int64_t tokens = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  if (caches.empty() || counts.size() != caches.size() || !has_all || ids.shape() != Shape{1, tokens})
+    throw ArgumentError(model.kind() + ": expected the tokens of " + std::to_string(caches.size()) +
+                        " texts as ids [1, T] and their counts, 1 or more each, which add up to T; got ids " +
+                        ids.shape().to_string() + " and " + std::to_string(counts.size()) + " counts of " +
+                        std::to_string(tokens));
   require_caches(model, caches, layers);
+}
+
+Array last_of_each(const Array& x, std::span<const std::int64_t> counts) {
+  const auto texts = static_cast<std::int64_t>(counts.size());
+  const std::int64_t tokens = x.shape()[1], width = x.shape()[2];
+  if (tokens == texts) return reshape(x, {texts, 1, width});
+  std::vector<Array> last;
+  std::int64_t end = 0;
+  for (const std::int64_t count : counts) {
+    end += count;
+    last.push_back(slice(x, 1, end - 1, end));
+  }
+  return concat(last, 0);
 }
 
 std::vector<nn::KeyValueCache*> caches_of(std::span<DecoderCache* const> caches, std::size_t layer) {

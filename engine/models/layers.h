@@ -111,8 +111,9 @@ class SelfAttention final : public nn::Module {
   using Module::forward;
   // x [N, T, C]; with a cache its tokens come before those of x.
   Array forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache = nullptr);
-  // x [N, 1, C]: the next tokens of N texts, each behind its own cache.
-  Array forward_texts(const Array& x, std::span<const Sight> sights, std::span<nn::KeyValueCache* const> caches);
+  // x [1, T, C]: the next tokens of N texts, counts[i] of text i, each behind its own cache.
+  Array forward_texts(const Array& x, std::span<const std::int64_t> counts, std::span<const Sight> sights,
+                      std::span<nn::KeyValueCache* const> caches);
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "SelfAttention"; }
   nn::KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const;
@@ -164,10 +165,12 @@ std::int64_t labels_of(const Config& config, const Weights& weights, const std::
 constexpr std::int64_t kAnyLength = std::int64_t{1} << 62;
 void require_ids(const Config& config, const Array& x, std::int64_t most = kAnyLength);
 
-// Throws ArgumentError unless there is a cache for each layer, and for each of the texts ids [N, 1].
+// Throws ArgumentError unless there is a cache for each layer, and for each of the texts in ids [1, T].
 void require_caches(const Pretrained& model, std::span<DecoderCache* const> caches, std::size_t layers);
-void require_texts(const Pretrained& model, const Array& ids, std::span<DecoderCache* const> caches,
-                   std::size_t layers);
+void require_texts(const Pretrained& model, const Array& ids, std::span<const std::int64_t> counts,
+                   std::span<DecoderCache* const> caches, std::size_t layers);
+// x [1, T, C] of texts one behind the other -> the last token of each, [N, 1, C].
+Array last_of_each(const Array& x, std::span<const std::int64_t> counts);
 // Those of one layer.
 std::vector<nn::KeyValueCache*> caches_of(std::span<DecoderCache* const> caches, std::size_t layer);
 

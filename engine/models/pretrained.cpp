@@ -155,7 +155,8 @@ Array Pretrained::forward_all(std::span<const Array> inputs) {
 Array Pretrained::forward(const Input& /*ids*/, DecoderCache& /*cache*/) {
   throw ArgumentError(kind() + ": expected a decoder for a cache, this model is none");
 }
-Array Pretrained::forward_texts(const Input& /*ids*/, std::span<DecoderCache* const> /*caches*/) {
+Array Pretrained::forward_texts(const Input& /*ids*/, std::span<const std::int64_t> /*counts*/,
+                                std::span<DecoderCache* const> /*caches*/) {
   throw ArgumentError(kind() + ": expected a decoder for caches, this model is none");
 }
 DecoderCache Pretrained::make_cache(std::int64_t /*batch*/, std::int64_t /*capacity*/) const {

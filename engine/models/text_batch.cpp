@@ -48,8 +48,8 @@ struct TextBatch::Impl {
   };
 
   bool admit();
-  void read_part(Stream& stream);
-  void read_tokens(const std::vector<Stream*>& ready);
+  void read(const std::vector<Stream*>& texts);
+  std::vector<Stream*> first_of(std::vector<Stream*> joining) const;
   void draw(Stream& stream, std::vector<double> logits);
   void end(Stream& stream, std::exception_ptr error = nullptr);
   Stream* free_stream();
@@ -167,48 +167,58 @@ void TextBatch::Impl::draw(Stream& stream, std::vector<double> logits) {
   if (stream.state->is_done()) end(stream);
 }
 
-void TextBatch::Impl::read_part(Stream& stream) {
-  const std::span<const std::int32_t> part = stream.state->next();
-  const Array logits = model.forward(array(part, {1, static_cast<std::int64_t>(part.size())}), stream.cache);
-  if (stream.state->wants_logits())
-    draw(stream, logits.to_vector<double>());
-  else
-    logits.eval();
-}
-
-void TextBatch::Impl::read_tokens(const std::vector<Stream*>& ready) {
-  if (ready.empty()) return;
-  if (ready.size() == 1) return read_part(*ready.front());
+// The next part of each text in one pass.
+void TextBatch::Impl::read(const std::vector<Stream*>& texts) {
+  if (texts.empty()) return;
   std::vector<std::int32_t> ids;
+  std::vector<std::int64_t> counts;
   std::vector<DecoderCache*> caches;
-  for (Stream* stream : ready) {
-    ids.push_back(stream->state->next().front());
+  for (Stream* stream : texts) {
+    const std::span<const std::int32_t> part = stream->state->next();
+    ids.insert(ids.end(), part.begin(), part.end());
+    counts.push_back(static_cast<std::int64_t>(part.size()));
     caches.push_back(&stream->cache);
   }
-  const auto count = static_cast<std::int64_t>(ready.size());
-  const std::vector<double> logits = model.forward_texts(array(ids, {count, 1}), caches).to_vector<double>();
-  const auto width = static_cast<std::ptrdiff_t>(logits.size() / ready.size());
-  for (std::size_t i = 0; i < ready.size(); ++i) {
-    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(i) * width;
-    draw(*ready[i], {begin, begin + width});
+  const Array tokens = array(ids, {1, static_cast<std::int64_t>(ids.size())});
+  const Array all =
+      texts.size() == 1 ? model.forward(tokens, *caches.front()) : model.forward_texts(tokens, counts, caches);
+  const bool are_wanted =
+      std::any_of(texts.begin(), texts.end(), [](const Stream* stream) { return stream->state->wants_logits(); });
+  if (!are_wanted) {
+    all.eval();
+    return;
   }
+  const std::vector<double> logits = all.to_vector<double>();
+  const auto width = static_cast<std::ptrdiff_t>(logits.size() / texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(i) * width;
+    if (texts[i]->state->wants_logits()) draw(*texts[i], {begin, begin + width});
+  }
+}
+
+// The prompts that fit a part, the one that came first always: together they read the weights once.
+std::vector<TextBatch::Impl::Stream*> TextBatch::Impl::first_of(std::vector<Stream*> joining) const {
+  std::sort(joining.begin(), joining.end(), [](const Stream* a, const Stream* b) { return a->text->id < b->text->id; });
+  std::int64_t tokens = 0;
+  std::size_t count = 0;
+  for (const Stream* stream : joining) {
+    tokens += std::min(stream->state->left(), options.prompt_chunk);
+    if (count > 0 && tokens > options.prompt_chunk) break;
+    ++count;
+  }
+  joining.resize(count);
+  return joining;
 }
 
 bool TextBatch::step() {
   const NoGrad no_grad;
   const EvaluationMode evaluation(impl_->model);
   if (!impl_->admit()) return false;
-  std::vector<Impl::Stream*> ready;
-  Impl::Stream* joining = nullptr;  // the one that came first
-  for (const auto& stream : impl_->streams) {
-    if (!stream->text) continue;
-    if (stream->state->has_one_left())
-      ready.push_back(stream.get());
-    else if (joining == nullptr || stream->text->id < joining->text->id)
-      joining = stream.get();
-  }
-  if (joining != nullptr) impl_->read_part(*joining);
-  impl_->read_tokens(ready);
+  std::vector<Impl::Stream*> ready, joining;
+  for (const auto& stream : impl_->streams)
+    if (stream->text) (stream->state->has_one_left() ? ready : joining).push_back(stream.get());
+  impl_->read(impl_->first_of(std::move(joining)));
+  impl_->read(ready);
   return !impl_->queue.empty() || running() > 0;
 }
 

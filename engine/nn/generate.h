@@ -44,6 +44,8 @@ class GeneratedText {
   GeneratedText(const Generator& generator, std::span<const std::int32_t> prompt, GenerateOptions options);
 
   bool is_done() const { return is_done_; }
+  // Tokens that the model has not read.
+  std::int64_t left() const { return static_cast<std::int64_t>(ids_.size() - read_); }
   // What the model reads next: valid until the next call. May empty the cache first.
   std::span<const std::int32_t> next();
   // Whether next() is one token, and the cache goes on.

@@ -61,6 +61,31 @@ TEST_P(TextBatchTest, texts_that_join_and_leave_are_those_of_their_prompts_alone
   }
 }
 
+// Parts of several prompts in one pass, some longer than a part and some not.
+TEST_P(TextBatchTest, prompts_that_are_read_together_give_the_texts_of_each_alone) {
+  for (const char* type : {"llama", "gpt2"}) {
+    Json config = decoder_config(type, std::string(type) == "gpt2" ? "GPT2LMHeadModel" : "LlamaForCausalLM");
+    if (std::string(type) == "gpt2")
+      config.update({{"n_embd", 16}, {"n_head", 4}, {"n_layer", 2}, {"n_positions", 64}});
+    const auto model = fresh(config);
+    const Ids prompts[] = {prompt_of(3, 4), prompt_of(5, 23), prompt_of(8, 2), prompt_of(2, 6), prompt_of(1, 7)};
+    models::TextBatch batch(*model, {}, {.streams = 5, .context = 48, .prompt_chunk = 12});
+    std::vector<std::int64_t> ids;
+    for (const Ids& prompt : prompts) ids.push_back(batch.add({.prompt = prompt, .sampling = greedy(8)}));
+    while (batch.step()) {
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      EXPECT_EQ(batch.take(ids[i])->ids, models::generate(*model, prompts[i], greedy(8))) << type << " " << i;
+    // Wrong counts.
+    models::DecoderCache first = model->make_cache(1, 8), second = model->make_cache(1, 8);
+    models::DecoderCache* const caches[] = {&first, &second};
+    const Array tokens = array(prompt_of(1, 4), {1, 4});
+    for (const std::vector<std::int64_t>& counts : {std::vector<std::int64_t>{4}, {1, 2}, {4, 0}, {1, 1, 2}})
+      EXPECT_THROW(model->forward_texts(tokens, counts, caches), ArgumentError);
+    EXPECT_EQ(model->forward_texts(tokens, std::vector<std::int64_t>{1, 3}, caches).shape()[0], 2);
+  }
+}
+
 TEST_P(TextBatchTest, windows_and_full_caches_are_as_alone) {
   Json config = decoder_config("mistral", "MistralForCausalLM");
   config["sliding_window"] = 5;

@@ -58,9 +58,11 @@ class Pretrained : public nn::Module {
   virtual bool is_decoder() const { return false; }
   virtual Array forward(const Input& ids, DecoderCache& cache);
   virtual DecoderCache make_cache(std::int64_t batch, std::int64_t capacity) const;
-  // The next tokens ids [N, 1] of N texts, each behind a cache of its own (of batch 1), and their logits, [N, 1, V]:
-  // the weights are read once for all of them. models/text_batch.h uses it.
-  virtual Array forward_texts(const Input& ids, std::span<DecoderCache* const> caches);
+  // The next tokens of N texts, one behind the other in ids [1, T], counts[i] of text i, each behind a cache of its own
+  // (of batch 1), and the logits of the last one of each, [N, 1, V]: the weights are read once for all of them.
+  // models/text_batch.h uses it.
+  virtual Array forward_texts(const Input& ids, std::span<const std::int64_t> counts,
+                              std::span<DecoderCache* const> caches);
   // Whether a text of this many tokens gives the same logits where it is read in parts.
   virtual bool reads_in_parts(std::int64_t /*length*/) const { return true; }
   // The length behind which all positions turn otherwise (LongRoPE): generate() reads a text that passes it anew, since

@@ -1,6 +1,6 @@
 // Several texts of one language model at once, with continuous batching: a request joins as soon as a stream is free
 // and leaves when its text ends, while the others go on. Each has its own sampling, stop words and callbacks. A step
-// reads the weights once for all streams: eight texts of a quantised model take about two steps of one.
+// reads the weights once for all streams: eight texts of a quantised model take about three steps of one.
 //   models::TextBatch batch(*model, tokenizer, {.streams = 8});
 //   const auto id = batch.add({.prompt = tokenizer.encode("Once").ids, .sampling = {.tokens = 50, .temperature = 0}});
 //   while (batch.step()) {}
@@ -26,7 +26,7 @@ struct TextBatchOptions {
   // Tokens of a stream's cache, which is made when the stream is first used: 2 x layers x key heads x head size x 4
   // bytes a token. A longer text goes on from its last half. 0: the model's context, 2048 at most.
   std::int64_t context = 0;
-  std::int64_t prompt_chunk = 256;  // tokens of a joining prompt between two steps of the others
+  std::int64_t prompt_chunk = 256;  // tokens of joining prompts that are read together between two steps of the others
 };
 
 struct TextRequest {
@@ -60,7 +60,7 @@ class TextBatch {
   std::int64_t add(TextRequest request);
   // The text ends where it is, before the next step.
   void cancel(std::int64_t id);
-  // Reads a part of a joining prompt, then a token of every other running text. Returns whether any is left. An error
+  // Reads parts of joining prompts, then a token of every other running text. Returns whether any is left. An error
   // of one text, also of its callbacks, ends that text alone: take() throws it. Throws what a failing device throws.
   bool step();
   // The result of a text that has ended, once; nothing for others. Throws what ended it.
