@@ -30,7 +30,7 @@ enum {
   GEMM_AMX_COLUMNS = 32,
   GEMM_AMX_ROW_PANELS = 16,
   GEMM_AMX_COLUMN_PANELS = 8,
-  GEMM_AMX_KC = 1024
+  GEMM_AMX_KC = 512
 };
 
 // How a CPU device shares a product: the panels of rows and columns are dealt evenly to the tiles; a split sums split_k
