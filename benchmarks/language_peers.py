@@ -295,8 +295,10 @@ def sentences(options):
     texts = options.work / "sentences.txt"
     texts.write_text("".join(" ".join(words[at:at + rng.randrange(5, 40)]) + "\n"
                              for at in (rng.randrange(len(words) - 50) for _ in range(1000))))
-    sides = {"samebytes": lambda: ours("embed", options.sentences, texts)}
+    sides = {}
     for dtype in options.dtypes:
+        short = {"float32": "f32", "bfloat16": "bf16"}[dtype]
+        sides[f"samebytes {short}"] = lambda short=short: ours("embed", options.sentences, texts, short)
         for threads in (1, THREADS):
             sides[f"transformers {dtype}, {threads} threads"] = \
                 lambda dtype=dtype, threads=threads: peer("sentences", options.sentences, texts, dtype, threads)

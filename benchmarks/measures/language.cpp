@@ -1,7 +1,7 @@
 // Speed and memory of language models, for benchmarks/language_peers.py. Prints one line of JSON.
-//   build/measure_language generate MODEL PROMPT TOKENS STREAMS   prompts of PROMPT random ids, TOKENS greedy ones behind
-//   build/measure_language lora FOLDER CONTEXT RANK none|q8|q4|nf4 STEPS
-//   build/measure_language embed FOLDER TEXTS                     TEXTS: a text a line
+//   build/measure_language generate MODEL PROMPT TOKENS STREAMS   prompts of PROMPT random ids, TOKENS greedy ones
+//   behind build/measure_language lora FOLDER CONTEXT RANK none|q8|q4|nf4 STEPS build/measure_language embed FOLDER
+//   TEXTS f32|bf16            TEXTS: a text a line
 // MODEL is a folder of Hugging Face or a GGUF file. Everything is done once before it is timed, so that kernels and
 // plans are there.
 #include <fmt/format.h>
@@ -90,11 +90,11 @@ void lora(const std::string& folder, std::int64_t context, std::int64_t rank, co
              static_cast<double>(context * steps) / seconds, loss, peak.grown().value_or(0));
 }
 
-void embed(const std::string& folder, const std::string& path) {
+void embed(const std::string& folder, const std::string& path, const std::string& dtype) {
   std::ifstream file(path);
   std::vector<std::string> texts;
   for (std::string line; std::getline(file, line);) texts.push_back(line);
-  auto encoder = sb::models::SentenceEncoder::load(folder);
+  auto encoder = sb::models::SentenceEncoder::load(folder, {.model = {.dtype = dtype == "bf16" ? sb::bf16 : sb::f32}});
   encoder.encode(texts);
   const double start = now();
   const sb::HostArray vectors = encoder.encode(texts);
@@ -116,12 +116,12 @@ int main(int count, char** words) {
     generate(given[1], number(2), number(3), number(4));
   else if (given.size() == 6 && given[0] == "lora")
     lora(given[1], number(2), number(3), given[4], number(5));
-  else if (given.size() == 3 && given[0] == "embed")
-    embed(given[1], given[2]);
+  else if (given.size() == 4 && given[0] == "embed")
+    embed(given[1], given[2], given[3]);
   else
     return fmt::print(stderr,
                       "measure_language generate MODEL PROMPT TOKENS STREAMS | lora FOLDER CONTEXT RANK TYPE STEPS "
-                      "| embed FOLDER TEXTS\n"),
+                      "| embed FOLDER TEXTS f32|bf16\n"),
            2;
   return 0;
 }

@@ -172,6 +172,10 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .resume = Resume::must_agree_if_given, .log = Log::if_given,
       .help = "keep the frozen linear layers as Q8_0, Q4_K or NF4 blocks, which are made as the model is read; not of "
               "GGUF files, whose own blocks are used; default: none, as the files have them"});
+  row(o.form.dtype, {.flag = "--dtype DTYPE", .group = group::model, .verbs = kLanguageVerbs | estimate,
+      .choices = {"f32", "f16", "bf16"}, .resume = Resume::must_agree_if_given, .log = Log::if_given,
+      .help = "keep the matrices of a language model as f32, f16 or bf16; products with them then multiply that type, "
+              "bf16 by the CPU's own instructions where it has them; default: as the files have them"});
   row(o.form.validation, {.flag = "--validation SHARE", .group = group::data, .verbs = train | eval | sweep,
       .check = number(0.001, 0.999), .resume = Resume::must_agree_if_given, .log = Log::if_given,
       .help = "of a model's file: share of each class that is for testing, where the --data folder has no part for "

@@ -30,7 +30,8 @@ void check_taken(const std::string& name, const std::vector<std::string>& takes,
                                                 {"--std", !options.deviation.empty()},
                                                 {"--validation", options.validation.has_value()},
                                                 {"--dim", !options.dims.empty()},
-                                                {"--quantise", options.quantise.has_value()}};
+                                                {"--quantise", options.quantise.has_value()},
+                                                {"--dtype", options.dtype.has_value()}};
   for (const auto& [option, is_given] : given)
     if (is_given && std::find(takes.begin(), takes.end(), option) == takes.end())
       throw UsageError(fmt::format("{} has no {}", name, option));
@@ -70,7 +71,7 @@ Workload make_workload(const std::string& name, const WorkloadOptions& options) 
     return with_frozen(workloads::onnx_workload(name, options), options.freeze);
   }
   if (workloads::is_language_model(name)) {
-    check_taken(name, {"--context", "--validation", "--quantise"}, options);
+    check_taken(name, {"--context", "--validation", "--quantise", "--dtype"}, options);
     return workloads::language_workload(name, options);
   }
   std::vector<std::string> names;

@@ -79,10 +79,12 @@ bool is_language_model(const std::string& path) {
 }
 
 models::PretrainedOptions opening_of(const std::string& path, const WorkloadOptions& options) {
-  if (!io::is_gguf(path)) return {.quantise = quantise_of(options)};
+  std::optional<Dtype> dtype;
+  if (options.dtype) dtype = *options.dtype == "f32" ? f32 : *options.dtype == "f16" ? f16 : bf16;
+  if (!io::is_gguf(path)) return {.dtype = dtype, .quantise = quantise_of(options)};
   if (options.quantise)
     throw OptionError(fmt::format("--quantise {}: {} has blocks of its own, which are used", *options.quantise, path));
-  return {.keep_quantised = true};
+  return {.dtype = dtype, .keep_quantised = true};
 }
 
 Workload language_workload(const std::string& folder, const WorkloadOptions& options) {

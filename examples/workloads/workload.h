@@ -41,6 +41,7 @@ struct WorkloadOptions {
   bool keeps_head = false;              // a model for another number of classes is refused
   // Of a language model's folder (language_model.h).
   std::optional<std::string> quantise;  // none, q8, q4, nf4
+  std::optional<std::string> dtype;     // of a language model's matrices: f32, f16, bf16
   bool packs = true;                    // short samples share a row
 };
 

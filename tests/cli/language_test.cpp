@@ -209,6 +209,14 @@ TEST_F(LanguageCommandTest, embed_writes_the_vectors_of_the_library) {
   // A text by itself, without padding.
   const Array alone = models::sentence_vectors(library.model(), {.x = ids_of({16, 17})});
   EXPECT_LT(difference(alone, array(vectors.as<float>().subspan(32), {1, 16})), 1e-5);
+  // In bf16: other bytes, near by.
+  run({"embed", encoder, "--output", out, "--batch", "2", "--dtype", "bf16"},
+      "the sky\nwhat colour has the grass ?\nit is\n");
+  const Array narrow = std::get<Array>(io::value_of(io::read_tensor_npy(out)));
+  EXPECT_GT(difference(narrow, array(vectors.as<float>(), vectors.shape)), 1e-5);
+  EXPECT_LT(difference(narrow, array(vectors.as<float>(), vectors.shape)), 0.05);
+  EXPECT_THAT(run({"embed", encoder, "--dtype", "f64"}, "the sky\n", 2).err, HasSubstr("--dtype"));
+  EXPECT_THAT(run({"estimate", "mlp", "--dtype", "bf16"}, "", 2).err, HasSubstr("mlp has no --dtype"));
   const std::string lines = run({"embed", encoder, "--pooling", "first"}, "the sky\n").out;
   EXPECT_EQ(std::count(lines.begin(), lines.end(), ' '), 15);
 }
