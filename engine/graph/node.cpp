@@ -23,22 +23,25 @@ bool Node::is_dense() const {
 }
 
 Node::~Node() {
-  std::vector<NodePtr> chain;
-  const auto take = [&chain](std::vector<Edge>& edges) {
+  // Only its own edges: another node may be found again, through a weak pointer and by another thread, until its last
+  // reference is gone. What they lead to is dropped by the outermost destructor, one after the other.
+  static thread_local std::vector<NodePtr>* dropped = nullptr;
+  std::vector<NodePtr> own;
+  const bool is_outermost = dropped == nullptr;
+  if (is_outermost) dropped = &own;
+  const auto take = [](std::vector<Edge>& edges) {
     for (Edge& edge : edges)
-      if (edge.node && edge.node.use_count() == 1) chain.push_back(std::move(edge.node));
+      if (edge.node) dropped->push_back(std::move(edge.node));
     edges.clear();
   };
-  const auto take_all = [&](Node& node) {
-    take(node.inputs);
-    if (node.origin) take(node.origin->inputs);
-  };
-  take_all(*this);
-  while (!chain.empty()) {
-    const NodePtr node = std::move(chain.back());
-    chain.pop_back();
-    take_all(*node);
+  take(inputs);
+  if (origin) take(origin->inputs);
+  if (!is_outermost) return;
+  while (!own.empty()) {
+    const NodePtr node = std::move(own.back());
+    own.pop_back();
   }
+  dropped = nullptr;
 }
 
 std::string Node::name() const {

@@ -122,6 +122,34 @@ TEST(Engines, graphs_are_built_and_run_by_several_threads) {
   for (int t = 0; t < 4; ++t) EXPECT_EQ(totals[static_cast<std::size_t>(t)], 6.0 * (20 * t + 190));
 }
 
+// A thread drops the last handle of evaluated chains, whose ops are kept for gradients, while others write to a leaf,
+// which looks through all that are kept.
+TEST(Engines, a_graph_may_be_dropped_while_other_threads_write_to_leaves) {
+  Engine engine;
+  const nn::Parameter weight(ones({2}).wait());
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 2; ++t) {
+    writers.emplace_back([&] {
+      Array leaf = zeros({2}).wait();
+      while (!is_over) leaf.mutable_host<float>()[0] += 1;
+    });
+  }
+  for (int i = 0; i < 100; ++i) {
+    std::vector<Array> parts;
+    for (int j = 0; j < 10; ++j) {
+      std::vector<Array> inner;
+      for (int k = 0; k < 60; ++k) inner.push_back(weight + static_cast<double>(k));
+      parts.push_back(concat(inner, 0));
+    }
+    eval(parts);
+    const Array all = concat(parts, 0).eval();
+    parts.clear();  // now `all` alone holds them, and they what they were made of
+  }
+  is_over = true;
+  for (std::thread& writer : writers) writer.join();
+}
+
 TEST(Engines, check_nan_names_the_first_op_that_made_one) {
   Engine engine({.check_nan = true});
   const Array x = array({1.0f, 0.0f});
