@@ -1,7 +1,8 @@
 // Speed and memory of language models, for benchmarks/language_peers.py. Prints one line of JSON.
-//   build/measure_language generate MODEL PROMPT TOKENS STREAMS   prompts of PROMPT random ids, TOKENS greedy ones
-//   behind build/measure_language lora FOLDER CONTEXT RANK none|q8|q4|nf4 STEPS build/measure_language embed FOLDER
-//   TEXTS f32|bf16            TEXTS: a text a line
+//   build/measure_language generate MODEL PROMPT TOKENS STREAMS
+//   build/measure_language lora FOLDER CONTEXT RANK none|q8|q4|nf4 STEPS
+//   build/measure_language embed FOLDER TEXTS f32|bf16
+// generate: prompts of PROMPT random ids, TOKENS greedy ones behind them. TEXTS is a file with a text a line.
 // MODEL is a folder of Hugging Face or a GGUF file. Everything is done once before it is timed, so that kernels and
 // plans are there.
 #include <fmt/format.h>

@@ -26,12 +26,15 @@ Ids prompt_of(std::int32_t first, std::int64_t length) {
   return ids;
 }
 
+std::unique_ptr<models::Pretrained> tiny_model(const std::string& type) {
+  Json config = decoder_config(type, type == "gpt2" ? "GPT2LMHeadModel" : "LlamaForCausalLM");
+  if (type == "gpt2") config.update({{"n_embd", 16}, {"n_head", 4}, {"n_layer", 2}, {"n_positions", 64}});
+  return fresh(config);
+}
+
 TEST_P(TextBatchTest, texts_that_join_and_leave_are_those_of_their_prompts_alone) {
   for (const char* type : {"llama", "gpt2"}) {
-    Json config = decoder_config(type, std::string(type) == "gpt2" ? "GPT2LMHeadModel" : "LlamaForCausalLM");
-    if (std::string(type) == "gpt2")
-      config.update({{"n_embd", 16}, {"n_head", 4}, {"n_layer", 2}, {"n_positions", 64}});
-    const auto model = fresh(config);
+    const auto model = tiny_model(type);
     struct Case {
       Ids prompt;
       models::GenerateOptions sampling;
@@ -64,10 +67,7 @@ TEST_P(TextBatchTest, texts_that_join_and_leave_are_those_of_their_prompts_alone
 // Parts of several prompts in one pass, some longer than a part and some not.
 TEST_P(TextBatchTest, prompts_that_are_read_together_give_the_texts_of_each_alone) {
   for (const char* type : {"llama", "gpt2"}) {
-    Json config = decoder_config(type, std::string(type) == "gpt2" ? "GPT2LMHeadModel" : "LlamaForCausalLM");
-    if (std::string(type) == "gpt2")
-      config.update({{"n_embd", 16}, {"n_head", 4}, {"n_layer", 2}, {"n_positions", 64}});
-    const auto model = fresh(config);
+    const auto model = tiny_model(type);
     const Ids prompts[] = {prompt_of(3, 4), prompt_of(5, 23), prompt_of(8, 2), prompt_of(2, 6), prompt_of(1, 7)};
     models::TextBatch batch(*model, {}, {.streams = 5, .context = 48, .prompt_chunk = 12});
     std::vector<std::int64_t> ids;

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
+#include "graph/context.h"
 #include "runtime/rig.h"
 #include "samebytes/engine.h"
 #include "support/environment.h"
@@ -112,6 +114,19 @@ TEST(MatrixInstructions, are_left_out_where_an_engine_or_the_environment_says_so
   EXPECT_EQ(defines().find("BF16_DOTS") != std::string::npos, has_dots);
   EXPECT_THAT(defines(), Not(HasSubstr("TILES")));
 
+  // The option comes before the environment.
+  const auto has_tiles = [](std::optional<bool> option) {
+    const Engine engine({.memory = MemoryMode::copy, .matrix_instructions = option});
+    return engine.context()->runtime->device().has_bf16_tiles();
+  };
+  const bool works = runtime.device().has_bf16_tiles();
+  EXPECT_EQ(has_tiles({}), works);
+  EXPECT_FALSE(has_tiles(false));
+  {
+    const Environment none("SAMEBYTES_MATRIX_INSTRUCTIONS", "0");
+    EXPECT_FALSE(has_tiles({}));
+    EXPECT_EQ(has_tiles(true), works);
+  }
   const Environment word("SAMEBYTES_MATRIX_INSTRUCTIONS", "perhaps");
   EXPECT_THROW(Engine(EngineOptions{}), ArgumentError);
 }
