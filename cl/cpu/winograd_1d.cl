@@ -8,7 +8,8 @@
 // winograd_1d_weights transforms the weights once. A group of winograd_1d_tiles transforms a block of tiles at a time
 // into private memory. A register tile is one position of WINOGRAD_1D_TILES tiles and two vectors of columns, so that
 // each value that is read is multiplied twice; six of them meet in private memory, and go through A^T from there.
-// Program: convolution
+// Program: convolution_1d
+#include "cpu/winograd_tile.clh"
 
 #define WINOGRAD_1D_POSITIONS 6
 #define WINOGRAD_1D_MOST_TAPS 5

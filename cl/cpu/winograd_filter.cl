@@ -5,63 +5,7 @@
 // and the sums go back by G^T s G. A block of tiles is transformed into private memory, then each position's sums,
 // which lie in global memory, take its products with register tiles of channels.
 // Program: convolution
-
-#define WINOGRAD_FILTER_BLOCK 32      // tiles of a block at most
-#define WINOGRAD_FILTER_VALUES 24576  // transformed values of a block in private memory, of x and of dy
-#define WINOGRAD_FILTER_ROOT REAL_C(1.41421356237309504880)
-
-// A along a line of dy: the four values of a to the six positions, `step` apart. The transforms of x are in
-// winograd.cl.
-static void winograd_filter_line(const vreal* a, const int step, real* to) {
-  const vreal far = (vreal)(WINOGRAD_FILTER_ROOT), near = (vreal)(WINOGRAD_FILTER_ROOT / 2);
-  const vreal even_far = FMA((vreal)(2), a[2], a[0]), odd_far = FMA((vreal)(2), a[3], a[1]);
-  const vreal even_near = FMA((vreal)(REAL_C(0.5)), a[2], a[0]), odd_near = FMA((vreal)(REAL_C(0.5)), a[3], a[1]);
-  VSTORE(a[0], to);
-  VSTORE(FMA(far, odd_far, even_far), to + step);
-  VSTORE(FMA(-far, odd_far, even_far), to + 2 * step);
-  VSTORE(FMA(near, odd_near, even_near), to + 3 * step);
-  VSTORE(FMA(-near, odd_near, even_near), to + 4 * step);
-  VSTORE(a[3], to + 5 * step);
-}
-
-// The products of `tiles` tiles, a [tile][c] and b [tile][co] from the tile's rows and columns on, into to [c][co].
-#define WINOGRAD_FILTER_MICRO(name, ROWS, COLS)                                                                  \
-  static void name(const real* a, const int c, const real* b, const int co, const int tiles, const int is_first, \
-                   __global real* to) {                                                                          \
-    vreal acc[ROWS][COLS];                                                                                       \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                           \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                   \
-    }                                                                                                            \
-    for (int t = 0; t < tiles; ++t, a += c, b += co) {                                                           \
-      vreal v[COLS];                                                                                             \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = VLOAD(b + j * VW);                                 \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                         \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA((vreal)(a[i]), v[j], acc[i][j]);        \
-      }                                                                                                          \
-    }                                                                                                            \
-    if (!is_first) {                                                                                             \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                         \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] += VLOAD(to + i * co + j * VW);               \
-      }                                                                                                          \
-    }                                                                                                            \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                           \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], to + i * co + j * VW);                  \
-    }                                                                                                            \
-  }
-WINOGRAD_FILTER_MICRO(winograd_filter_wide, WINOGRAD_LANES / 2, 2)
-WINOGRAD_FILTER_MICRO(winograd_filter_narrow, WINOGRAD_LANES, 1)
-
-// The same for all channels, multiples of VW: a [tile][c], b [tile][co], to [c][co].
-static void winograd_filter_products(const real* a, const int c, const real* b, const int co, const int tiles,
-                                     const int is_first, __global real* to) {
-  int k = 0;
-  for (; k + 2 * VW <= co; k += 2 * VW) {
-    for (int i = 0; i < c; i += VW / 2) winograd_filter_wide(a + i, c, b + k, co, tiles, is_first, to + i * co + k);
-  }
-  if (k < co) {
-    for (int i = 0; i < c; i += VW) winograd_filter_narrow(a + i, c, b + k, co, tiles, is_first, to + i * co + k);
-  }
-}
+#include "cpu/winograd_filter_tile.clh"
 
 // part [split][4][6][c][co]: the sums of a group's tiles at `rows` of the four rows of positions. Groups: x = splits of
 // tiles_per_split tiles, y = 4 / rows. block tiles, c and co fit WINOGRAD_FILTER_VALUES. Overwrites its part of `part`.

@@ -2,7 +2,8 @@
 //
 // As in winograd_filter.cl: the products of the transformed x and the transformed dy are summed over all tiles at each
 // of six positions, and the sums go back by G^T s. The bias gradient is summed on the way.
-// Program: convolution
+// Program: convolution_1d
+#include "cpu/winograd_filter_tile.clh"
 
 // part [split][6][c][co]: what a group's tiles add to the weight gradient at each position, the transformed x times dy
 // after A; sums [split][co], where they are there: dy summed over their pixels. Groups: x = splits of tiles_per_split

@@ -3,20 +3,7 @@
 // the tiles' transformed source goes through local memory, each work-item holds the 24 positions of one tile and
 // column. Its squares decide, as in cl/cpu/winograd.cl, whether a tile goes by the definition instead.
 // Program: convolution
-#include "shared/conv.h"
-
-#define WINOGRAD_TILES 4
-#define WINOGRAD_MOST_TILES 4
-#define WINOGRAD_COLUMNS 16
-#define WINOGRAD_MOST_CHANNELS 65536
-#define WINOGRAD_STEP 16   // channels in local memory at a time, as many as a row of work-items
-#define WINOGRAD_PITCH 17  // odd, so that neighbouring tiles lie in different banks
-
-#define WINOGRAD_SPREAD REAL_C(256.0)
-#define WINOGRAD_LEAST_SQUARES REAL_C(1e-30)
-#define WINOGRAD_MOST_SQUARES REAL_C(1e30)
-
-#define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
+#include "gpu/winograd_tile.clh"
 
 // u [24][depth][columns] = G w G^T, the taps turned by half a turn and the channels exchanged where transposed is set.
 // Groups of 8 x 8: x = columns, y = depth. Overwrites u.
@@ -51,94 +38,6 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_weights(AR
     u[4 * all] = near - odd_near;
     u[5 * all] = e;
   }
-}
-
-// B^T along a line: the six values of a to the six positions, `step` apart.
-void winograd_line(const real* a, const int step, __local real* to) {
-  const real even_far = FMA(REAL_C(-0.5), a[2], a[4]), odd_far = FMA(REAL_C(-0.5), a[1], a[3]);
-  const real even_near = FMA(REAL_C(-2.0), a[2], a[4]), odd_near = FMA(REAL_C(-2.0), a[1], a[3]);
-  to[0] = FMA(REAL_C(-2.5), a[2], a[0] + a[4]);
-  to[step] = FMA(WINOGRAD_ROOT, odd_far, even_far);
-  to[2 * step] = FMA(-WINOGRAD_ROOT, odd_far, even_far);
-  to[3 * step] = FMA(WINOGRAD_ROOT / 2, odd_near, even_near);
-  to[4 * step] = FMA(-WINOGRAD_ROOT / 2, odd_near, even_near);
-  to[5 * step] = FMA(REAL_C(-2.5), a[3], a[1] + a[5]);
-}
-
-// Of a work-item's channels of a tile: the squares of each of `count` outputs' windows and of all it reads, the largest
-// value.
-typedef struct {
-  real windows[8], all, largest;
-} winograd_squares;
-
-void winograd_start(winograd_squares* q) {
-  for (int i = 0; i < 8; ++i) q->windows[i] = 0;
-  q->all = q->largest = 0;
-}
-
-void winograd_add(winograd_squares* q, const real v) {
-  q->all = FMA(v, v, q->all);
-  q->largest = fmax(q->largest, fabs(v));
-}
-
-// Puts the squares of a row of 16 work-items together, which stand in `shared` [16]: whether each of rows x columns
-// outputs' windows, 4 to a row, holds 1 / WINOGRAD_SPREAD of all squares or more, and these are finite.
-int winograd_holds(__local const winograd_squares* shared, const int rows, const int columns) {
-  winograd_squares q;
-  winograd_start(&q);
-  for (int i = 0; i < 16; ++i) {
-    for (int j = 0; j < 8; ++j) q.windows[j] += shared[i].windows[j];
-    q.all += shared[i].all;
-    q.largest = fmax(q.largest, shared[i].largest);
-  }
-  if (q.all == 0 && q.largest == 0) return 1;
-  int holds = q.all >= WINOGRAD_LEAST_SQUARES && q.all <= WINOGRAD_MOST_SQUARES;
-  for (int i = 0; i < rows * columns; ++i)
-    holds = holds && q.all <= WINOGRAD_SPREAD * q.windows[i / columns * 4 + i % columns];
-  return holds;
-}
-
-// Transforms one channel of the tile whose first pixel is row0, column0, from the image's first value of it on, and
-// counts its squares; zeros where it is not `there`. Positions lie WINOGRAD_TILES * WINOGRAD_PITCH apart.
-void winograd_transform(__global const stored* image, const winograd_sizes* s, const int row0, const int column0,
-                        const int there, winograd_squares* q, __local real* to) {
-  real a[4][6];
-  for (int x = 0; x < 6; ++x) {
-    real d[4];
-    for (int y = 0; y < 4; ++y) {
-      const int h = row0 + y, v = column0 + x;
-      const int inside = there && h >= 0 && h < s->in_h && v >= 0 && v < s->in_w;
-      d[y] = inside ? LOAD(image + ((long)h * s->in_w + v) * s->depth) : 0;
-      winograd_add(q, d[y]);
-      for (int i = 0; i < 8; ++i) {
-        const int in_window = y >= i / 4 && y < i / 4 + 3 && x >= i % 4 && x < i % 4 + 3;
-        q->windows[i] = in_window ? FMA(d[y], d[y], q->windows[i]) : q->windows[i];
-      }
-    }
-    a[0][x] = d[0] - d[2];
-    a[1][x] = d[1] + d[2];
-    a[2][x] = d[2] - d[1];
-    a[3][x] = d[1] - d[3];
-  }
-  for (int r = 0; r < 4; ++r)
-    winograd_line(a[r], WINOGRAD_TILES * WINOGRAD_PITCH, to + 6 * r * WINOGRAD_TILES * WINOGRAD_PITCH);
-}
-
-// A^T along a line: the six positions of m to four outputs.
-void winograd_outputs(const real* m, real* z) {
-  const real even_far = m[1] + m[2], odd_far = m[1] - m[2], even_near = m[3] + m[4], odd_near = m[3] - m[4];
-  z[0] = m[0] + (even_far + even_near);
-  z[1] = FMA(WINOGRAD_ROOT, odd_far, WINOGRAD_ROOT / 2 * odd_near);
-  z[2] = FMA(REAL_C(2.0), even_far, REAL_C(0.5) * even_near);
-  z[3] = FMA(WINOGRAD_ROOT * 2, odd_far, FMA(WINOGRAD_ROOT / 4, odd_near, m[5]));
-}
-
-// v + the products of one pixel's channels and one tap's weights for one column.
-real winograd_direct(__global const stored* src, __global const stored* w, const int depth, const int columns,
-                     const int column, const int transposed, real v) {
-  for (int k = 0; k < depth; ++k)
-    v = FMA(LOAD(src + k), LOAD(w + (transposed ? (long)column * depth + k : (long)k * columns + column)), v);
-  return v;
 }
 
 // dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights. Tiles that winograd_holds refuses

@@ -2,7 +2,9 @@
 // [n,out,co], of 3, 4 or 5 taps; cl/cpu/winograd_1d.cl has the tile, cl/cpu/winograd.cl the transforms. A group of 16 x
 // 4 work-items makes four tiles of 7 - taps outputs for 16 columns: the tiles' transformed source goes through local
 // memory, each work-item holds the six positions of one tile and column.
-// Program: convolution
+// Program: convolution_1d
+#include "gpu/winograd_tile.clh"
+
 #define WINOGRAD_1D_TILES 4
 #define WINOGRAD_1D_MOST_TILES 4
 #define WINOGRAD_1D_COLUMNS 16

@@ -2,24 +2,7 @@
 // cl/cpu/winograd_filter.cl has the transforms. A group of 16 x 16 work-items sums the products of 16 x 16 channels at
 // the six positions of one row, over a share of the tiles that goes through local memory.
 // Program: convolution
-#define WINOGRAD_FILTER_TILE 16
-#define WINOGRAD_FILTER_STEP 8    // tiles in local memory at a time: half of the work-items transform x, half dy
-#define WINOGRAD_FILTER_PITCH 17  // odd, so that neighbouring tiles lie in different banks
-#define WINOGRAD_FILTER_ROOT REAL_C(1.41421356237309504880)
-
-void winograd_line(const real* a, const int step, __local real* to);  // of winograd.cl
-
-// A along a line of dy: the four values of a to the six positions, `step` apart.
-void winograd_filter_line(const real* a, const int step, __local real* to) {
-  const real even_far = FMA(REAL_C(2.0), a[2], a[0]), odd_far = FMA(REAL_C(2.0), a[3], a[1]);
-  const real even_near = FMA(REAL_C(0.5), a[2], a[0]), odd_near = FMA(REAL_C(0.5), a[3], a[1]);
-  to[0] = a[0];
-  to[step] = FMA(WINOGRAD_FILTER_ROOT, odd_far, even_far);
-  to[2 * step] = FMA(-WINOGRAD_FILTER_ROOT, odd_far, even_far);
-  to[3 * step] = FMA(WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
-  to[4 * step] = FMA(-WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
-  to[5 * step] = a[3];
-}
+#include "gpu/winograd_filter_tile.clh"
 
 // part [split][4][6][c][co]: the sums of a group's tiles. Groups: x = splits of tiles_per_split tiles, y = 4 rows of
 // positions, z = ceil(c/16)*ceil(co/16), co fastest. Overwrites its part of `part`.

@@ -1,7 +1,8 @@
 // Weight gradient of the convolutions of winograd_1d.cl on a GPU: x [n,len,c], dy [n,out,co] to dw [taps,c,co];
 // cl/cpu/winograd_filter_1d.cl has the sums. A group of 16 x 16 work-items sums the products of 16 x 16 channels at all
 // six positions, over a share of the tiles that goes through local memory.
-// Program: convolution
+// Program: convolution_1d
+#include "gpu/winograd_filter_tile.clh"
 
 // part [split][6][c][co]: the sums of a group's tiles. Groups: x =
 // splits of tiles_per_split tiles, y = 1, z = ceil(c/16)*ceil(co/16), co fastest. Overwrites its part of `part`.
