@@ -11,6 +11,7 @@
 #include "graph/context.h"
 #include "graph/node.h"
 #include "plan/planner.h"
+#include "runtime/devices.h"
 #include "runtime/opencl.h"
 #include "samebytes/error.h"
 
@@ -66,6 +67,8 @@ Engine::Engine(const EngineOptions& options, const cl::Context* context, const c
   runtime.fallback = context_->options.fallback;
   runtime.steps_in_flight = options.steps_in_flight;
   runtime.stall_seconds = options.stall_seconds;
+  const std::string compiler = detail::environment("SAMEBYTES_COMPILER");
+  runtime.kernel_compiler = compiler.empty() ? options.kernel_compiler : compiler == "off" ? "" : compiler;
   runtime.tuning = options.tuning;
   runtime.matrix_instructions = matrix_instructions_of(options);
   runtime.profile = options.profile;
@@ -134,6 +137,11 @@ PlanReport Engine::plans() const {
   context_->check_alive("plans");
   const std::lock_guard lock(context_->mutex);
   return context_->evaluator->report();
+}
+CompileReport Engine::compiles() const {
+  context_->check_alive("compiles");
+  const detail::Runtime::CompileCount& count = context_->runtime->compiled();
+  return {count.asked.load(std::memory_order_relaxed), count.done.load(std::memory_order_relaxed)};
 }
 std::vector<Fallback> Engine::fallbacks() const {
   context_->check_alive("fallbacks");

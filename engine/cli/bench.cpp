@@ -173,7 +173,8 @@ Summary measure(const Options& options, Engine& engine, const Workload& workload
   progress.wait_for(title + ": making data and model");
   const MemoryWatch memory(options, engine);
   BenchRun run(options, engine, workload, is_training);
-  progress.wait_for(title + ": compiling kernels");
+  const WaitEnds ends(progress);  // before the engine does
+  progress.wait_for(title + ": compiling kernels", compiled_on(engine));
   run.run(kWarmUpSteps, kDefaultSeconds);
   run.restart();
   const auto done = std::make_shared<std::atomic<std::int64_t>>(0);
@@ -279,11 +280,7 @@ std::string today() {
 }  // namespace
 
 int run_bench(const Options& options) {
-  std::vector<Workload> chosen;
-  for (const std::string& name : options.workloads) chosen.push_back(make_workload(name, options.form));
-  if (chosen.empty())
-    for (const WorkloadEntry& entry : workloads::all()) chosen.push_back(make_workload(entry.name, options.form));
-
+  const std::vector<Workload> chosen = chosen_workloads(options);
   if (!options.memory.snapshot.empty() && (chosen.size() != 1 || options.mode == "both" || options.serve))
     throw UsageError("--memory-snapshot needs one workload, --mode train or infer, and no --serve");
   if (options.serve) {

@@ -67,6 +67,8 @@ void keep_large_blocks_apart() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--compile-kernels")
+    std::_Exit(samebytes::serve_kernel_compiler());  // whoever asked does not wait for the driver's farewell
   keep_standard_streams();
   keep_large_blocks_apart();
   try {

@@ -34,7 +34,8 @@ enum class Verb : std::uint8_t {
   new_,
   finetune,
   chat,
-  embed
+  embed,
+  warm
 };
 
 // A set of verbs: Verb::train | Verb::bench.
@@ -55,7 +56,7 @@ class Verbs {
 };
 constexpr Verbs operator|(Verb a, Verb b) { return Verbs(a) | Verbs(b); }
 
-inline constexpr Verbs kStepVerbs = Verb::train | Verb::bench | Verb::profile | Verb::estimate;
+inline constexpr Verbs kStepVerbs = Verb::train | Verb::bench | Verb::warm | Verb::profile | Verb::estimate;
 inline constexpr Verbs kWorkloadVerbs = kStepVerbs | Verb::eval | Verb::sweep;  // those that take a run file
 inline constexpr Verbs kModelVerbs = Verb::run | Verb::inspect;                 // those of a model's file
 inline constexpr Verbs kLanguageVerbs =

@@ -221,7 +221,8 @@ void describe_output(Row& row, RunningOptions& o) {
   json(devices, "print the list as JSON");
   json(doctor, "print the findings as one line of JSON");
   json(memory, "print categories, peak and layers as one line of JSON; with --diff, the changes");
-  row(o.quiet, {.flag = "--quiet", .group = group::output, .verbs = kRuns | tune | profile | sweep | chat | embed,
+  row(o.quiet, {.flag = "--quiet", .group = group::output,
+      .verbs = kRuns | tune | profile | sweep | chat | embed | warm,
       .help = "print only the result, no progress"});
   row(o.print_config, {.flag = "--print-config", .group = group::output, .verbs = kWorkloadVerbs, .in_run_file = false,
       .help = "print the options as a run file, which can replace WORKLOAD, and exit without running"});

@@ -97,7 +97,7 @@ template <class Row>
 void describe_measurement(Row& row, ToolOptions& o) {
   using enum Verb;
   constexpr int kMost = 1 << 30;
-  row(o.mode, {.flag = "--mode MODE", .group = group::measurement, .verbs = bench,
+  row(o.mode, {.flag = "--mode MODE", .group = group::measurement, .verbs = bench | warm,
       .choices = {"train", "infer", "both"}, .help = "train, infer or both; default: both"});
   row(o.mode, {.flag = "--mode MODE", .group = group::measurement, .verbs = profile, .choices = {"train", "infer"},
       .help = "train or infer; default: train"});

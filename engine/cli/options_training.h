@@ -112,8 +112,8 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .help = "what to run (see below), a model's file (.onnx), or a run file (.yaml)"});
   row(o.workloads, {.flag = "model DIR", .group = group::run, .verbs = kLanguageVerbs, .is_required = true,
       .help = "folder of Hugging Face (config.json, safetensors, tokenizer.json), or a GGUF file"});
-  row(o.workloads, {.flag = "workload [WORKLOAD ...]", .group = group::run, .verbs = bench,
-      .help = "what to measure (see below), model files (.onnx), or a run file (.yaml); default: all workloads"});
+  row(o.workloads, {.flag = "workload [WORKLOAD ...]", .group = group::run, .verbs = bench | warm,
+      .help = "which ones (see below), model files (.onnx), or a run file (.yaml); default: all workloads"});
   row(o.epochs, {.flag = "--epochs N", .also = {"--num-epochs"}, .group = group::run, .verbs = train,
       .check = whole(1, kMostSamples), .in_rehearsal = false,
       .help = "passes over the training set; default: the workload's"});
@@ -145,7 +145,7 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .check = or_word("auto", whole(1, kMostSamples)), .resume = Resume::must_agree, .log = Log::always,
       .help = "samples per step; auto: as many as fit into --memory-limit, or into memory less 2 GiB, found by "
               "planning the step without running it; default: the workload's"});
-  row(o.batch, {.flag = "--batch N", .also = {"--batch-size"}, .group = group::run, .verbs = eval | profile | estimate,
+  row(o.batch, {.flag = "--batch N", .also = {"--batch-size"}, .group = group::run, .verbs = eval | profile | estimate | warm,
       .check = whole(1, kMostSamples), .help = "samples per step; default: the workload's"});
   row(o.batch, {.flag = "--batch N", .also = {"--batch-size"}, .group = group::run, .verbs = finetune,
       .check = whole(1, kMostSamples), .log = Log::always, .help = "rows of a step; default: 4"});

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/text.h"
+#include "samebytes/engine.h"
 
 namespace samebytes::cli {
 namespace {
@@ -110,6 +111,13 @@ std::string waiting_line(const std::string& what, double seconds, const Counted&
   for (int i = 0; i < cells; ++i)
     moving += (i - place + cells) % cells < kMovingCells ? (unicode ? "━" : "#") : (unicode ? " " : "-");
   return what + " " + moving + tail;
+}
+
+std::function<Counted()> compiled_on(const Engine& engine) {
+  return [&engine] {
+    const CompileReport report = engine.compiles();
+    return Counted{static_cast<std::int64_t>(report.done), static_cast<std::int64_t>(report.asked)};
+  };
 }
 
 Progress::Progress(std::FILE* stream, bool quiet)

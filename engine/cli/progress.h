@@ -12,6 +12,10 @@
 #include <string>
 #include <thread>
 
+namespace samebytes {
+class Engine;
+}
+
 namespace samebytes::cli {
 
 struct ProgressState {
@@ -39,6 +43,9 @@ struct Counted {
 // A wait before the steps: "compiling kernels  ---###---  3.2 s  12 so far", with a bar that moves where the end is not
 // known. At most `width` columns.
 std::string waiting_line(const std::string& what, double seconds, const Counted& counted, int width, bool unicode);
+
+// The kernels that an engine's compiler processes have made, for wait_for(); the wait must end before the engine.
+std::function<Counted()> compiled_on(const Engine& engine);
 
 class Progress {
  public:
@@ -83,6 +90,17 @@ class Progress {
   bool is_over_ = false;
   std::condition_variable changed_;
   std::thread thread_;  // from the first wait on
+};
+
+// Ends a wait where a block ends, also by an exception.
+class WaitEnds {
+ public:
+  explicit WaitEnds(Progress& progress) : progress_(progress) {}
+  ~WaitEnds() { progress_.erase(); }
+  WaitEnds(const WaitEnds&) = delete;
+
+ private:
+  Progress& progress_;
 };
 
 }  // namespace samebytes::cli

@@ -50,6 +50,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const std::string& d
     engine_options.check_nan = options.check_nan;
     engine_options.fallback = options.devices.fallback;
     engine_options.stall_seconds = options.devices.stall_seconds;
+    engine_options.kernel_compiler = "/proc/self/exe";
     return std::make_unique<Engine>(engine_options);
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());

@@ -229,10 +229,11 @@ Summary Trainer::run() {
   if (devices_) say(to_text(*devices_));
   if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_.say(text);
   if (!adapters_.empty()) progress_.say(adapters_);
+  const WaitEnds ends(progress_);  // before the engine does
   if (session_->steps() >= steps_)
     say(fmt::format("already complete: {} of {} steps; nothing is left to train", session_->steps(), steps_));
   else
-    progress_.wait_for("compiling kernels");
+    progress_.wait_for("compiling kernels", compiled_on(*engine_));
   const train::Report report = session_->fit_steps(steps_);
   fill(report.figures, *engine_, summary_);
   summary_.train_loss = report.train_loss;

@@ -28,6 +28,14 @@ const std::vector<VerbRow>& verb_table() {
        "  samebytes bench resnet18.onnx --mode infer --batch 1\n"
        "  samebytes bench --device all --json\n"
        "  samebytes bench mlp cnn --device all --html bench.html"},
+      {Verb::warm, "warm", "compile the kernels of workloads now, so that their first steps do not wait", run_warm,
+       true,
+       "The driver keeps the kernels. They are those of one step of training and of inference with these options; "
+       "other\n"
+       "batch sizes share most of them.\n"
+       "\nExamples:\n"
+       "  samebytes warm digits cnn\n"
+       "  samebytes warm resnet18.onnx --mode infer --batch 1"},
       {Verb::generate, "generate", "generate text with a trained gpt", run_generate, false,
        "Example:\n"
        "  samebytes train gpt --data data/text/tinyshakespeare.txt --save gpt.safetensors\n"

@@ -44,5 +44,6 @@ int run_man(const Options& options);
 int run_finetune(const Options& options);
 int run_chat(const Options& options);
 int run_embed(const Options& options);
+int run_warm(const Options& options);
 
 }  // namespace samebytes::cli

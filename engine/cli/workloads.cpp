@@ -97,6 +97,14 @@ Workload make_workload(const std::string& name, const WorkloadOptions& options) 
                                or_nearest(name, names), list_text(names)));
 }
 
+std::vector<Workload> chosen_workloads(const Options& options) {
+  std::vector<Workload> chosen;
+  for (const std::string& name : options.workloads) chosen.push_back(make_workload(name, options.form));
+  if (chosen.empty())
+    for (const WorkloadEntry& entry : workloads::all()) chosen.push_back(make_workload(entry.name, options.form));
+  return chosen;
+}
+
 Workload with_head(const Workload& workload, const Options& options) {
   const HeadOptions& head = options.head;
   if (!head.is_chunked()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "samebytes/io.h"
@@ -19,6 +20,9 @@ using workloads::WorkloadEntry;
 
 // Throws UsageError with what there is and the nearest name, and for an option that the workload does not take.
 Workload make_workload(const std::string& name, const WorkloadOptions& options);
+
+// Those that the options name; all, if none.
+std::vector<Workload> chosen_workloads(const Options& options);
 
 // The workload whose loss is made as the options ask for: chunk by chunk (--head-chunks), or as it is. Throws
 // UsageError for a workload whose model does not end in a product with its classes.

@@ -1,6 +1,6 @@
 // Lower: the fourth pass of planning. It turns groups, packs and ops into launches in running order, with the buffers
-// that they read and write, and adds buffers for dense copies of views and for the ops' own temporaries. It makes the
-// ops' kernels; kernels that the planner writes are still texts (generated.h).
+// that they read and write, and adds buffers for dense copies of views and for the ops' own temporaries. The launches
+// have no kernels yet: op_kernels.h makes those of ops, generated.h those that the planner writes.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "plan/generated.h"
 #include "plan/group.h"
 #include "plan/in_place.h"
+#include "plan/op_kernels.h"
 #include "plan/pack_parts.h"
 #include "plan/place.h"
 #include "plan/plan.h"
@@ -32,6 +33,7 @@ struct Lowered {
   std::vector<PlanLaunch> launches;
   std::vector<InPlacePair> pairs;  // in launch order
   std::vector<PackPiece> pieces;
+  std::vector<OpKernel> op_kernels;
   std::vector<Generated> generated;
   std::vector<ConstantArgument> constants;
   std::size_t relayout_bytes = 0;

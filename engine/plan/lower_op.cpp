@@ -146,14 +146,16 @@ void Lowerer::add_record(const Node& n, LaunchRecord& record, const OpBuffers& a
                                           : record.host_call ? "host"
                                                              : record.entry);
   if (device.runs_host_functions()) launch.host_form = std::move(record.on_host);
-  KernelMaker::Request request{.op = record.what,
-                               .places = {n.place},
-                               .device = device,
-                               .real = record.real,
-                               .geometry = record.geometry,
-                               .text = record.queue_call ? "library" : record.entry + record.source};
-  if (at.gradient >= 0) request.places.push_back(at.gradient);
-  if (record.queue_call) kernels_.is_refused(request, &launch.kernel_key);
+  std::vector<int> places = {n.place};
+  if (at.gradient >= 0) places.push_back(at.gradient);
+  if (record.queue_call)
+    kernels_.is_refused({.op = record.what,
+                         .places = places,
+                         .device = device,
+                         .real = record.real,
+                         .geometry = record.geometry,
+                         .text = "library"},
+                        &launch.kernel_key);
   if (record.queue_call || record.host_call) {
     add_call(record, at);
     return;
@@ -161,12 +163,8 @@ void Lowerer::add_record(const Node& n, LaunchRecord& record, const OpBuffers& a
   launch.kernel()->real = record.real;
   launch.kernel()->geometry = record.geometry;
   add_arguments(n, record, at);
-  const auto build = [&] {
-    return record.source.empty()
-               ? device.kernels().make_kernel(record.real, record.entry)
-               : device.kernels().make_generated(record.real, record.source, record.entry, record.what);
-  };
-  launch.kernel()->kernel = kernels_.make(request, build, &launch.kernel_key);
+  writer_.lowered().op_kernels.push_back(
+      {writer_.lowered().launches.size() - 1, record.what, record.entry, record.source, std::move(places)});
 }
 
 BufferPlace Lowerer::OpBuffers::resolve(Operand operand) const {

@@ -12,6 +12,7 @@
 #include "plan/launch_info.h"
 #include "plan/lay_out.h"
 #include "plan/lower.h"
+#include "plan/op_kernels.h"
 #include "plan/place.h"
 #include "plan/planner.h"
 
@@ -47,6 +48,7 @@ std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, Persist
   note("place", describe(placed));
   Lowered lowered = lower(list, grouping, std::move(placed), context, kernels);
   note("lower", describe(lowered));
+  make_op_kernels(lowered.launches, lowered.op_kernels, *context.runtime, kernels);
   kernels.stop_if_refused();
 
   plan->buffers = std::move(lowered.placed.buffers);

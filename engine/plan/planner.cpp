@@ -10,6 +10,7 @@
 #include "plan/collect.h"
 #include "plan/enqueue.h"
 #include "plan/launch_info.h"
+#include "plan/op_kernels.h"
 #include "plan/pointwise_kernel.h"
 #include "plan/readers.h"
 #include "plan/run_access.h"
@@ -115,6 +116,7 @@ void Planner::run_asked(std::span<const NodePtr> roots) {
     std::vector<NodePtr> fresh;
     GraphList list = collect(roots, ++context_.stamp, fresh);
     if (!fresh.empty()) {  // cells at their first use
+      build_ahead(list.nodes, *context_.runtime);
       std::vector<NodePtr> initials;
       initials.reserve(fresh.size());
       for (const NodePtr& cell : fresh) initials.push_back(initial_of(*cell));
@@ -145,6 +147,7 @@ void Planner::run_asked(std::span<const NodePtr> roots) {
       has_run = try_run(plan, list);
     }
     context_.forget_finished();
+    context_.runtime->end_idle_compilers();
     return;
   }
 }
@@ -198,6 +201,11 @@ void Planner::run(Plan& plan, const GraphList& list) {
   if (is_direct)
     submission.run_directly(*bind_host_run(plan.direct, 0, plan, list, bound, runtime, other_bytes, share_.crew()),
                             plan.direct->steps.size());
+  if (!plan.has_run && !is_direct && needs_compiling(plan)) {
+    for (PlanLaunch& launch : plan.launches)
+      if (launch.kernel()) bind_arguments(launch, list, bound);
+    compile_ahead(plan, runtime);
+  }
   std::vector<Submission::Mark> marks(plan.several_devices ? plan.launches.size() : 0);
   for (std::size_t l = 0; l < plan.launches.size() && !is_direct; ++l) {
     PlanLaunch& launch = plan.launches[l];

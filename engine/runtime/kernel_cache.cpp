@@ -407,6 +407,30 @@ void KernelCache::note_built(const Key128& key) {
   program.folder = folder;
 }
 
+bool KernelCache::has_program(const Key128& key) {
+  MutexLock lock(mutex_);
+  Program program;
+  return start() && read_sums(hex_text(key), &program) && program.sums.count(kBitcode) != 0;
+}
+
+// PoCL keeps it as FOLDER/ENTRY/X-Y-Z-.../ENTRY.so, X to Z being the group.
+KernelCache::Presence KernelCache::find_kernel(const Key128& key, const std::string& entry,
+                                               const std::size_t (&local)[3]) {
+  MutexLock lock(mutex_);
+  const auto program = start() ? programs_.find(hex_text(key)) : programs_.end();
+  if (program == programs_.end() || program->second.folder.empty()) return Presence::unknown;
+  const std::string group =
+      std::to_string(local[0]) + "-" + std::to_string(local[1]) + "-" + std::to_string(local[2]) + "-";
+  std::error_code error;
+  for (fs::directory_iterator each(folder_ / program->second.folder / entry, error), end; !error && each != end;
+       each.increment(error)) {
+    std::error_code ignored;
+    if (each->path().filename().string().starts_with(group) && fs::exists(each->path() / (entry + ".so"), ignored))
+      return Presence::present;
+  }
+  return Presence::missing;
+}
+
 void KernelCache::write_marker(const std::string& line) {
   if (marker_ < 0) {
     std::string path = (own_ / (std::string(kMarker) + "XXXXXX")).string();
@@ -420,20 +444,21 @@ void KernelCache::write_marker(const std::string& line) {
   static_cast<void>(!::write(marker_, line.data(), line.size()));
 }
 
-void KernelCache::note_use(const Key128& key, const std::string& entry) {
+bool KernelCache::note_use(const Key128& key, const std::string& entry) {
   MutexLock lock(mutex_);
-  if (!start()) return;
+  if (!start()) return false;
   const std::string name = hex_text(key);
   Program& program = programs_[name];
-  if (program.folder.empty()) return;
+  if (program.folder.empty()) return false;
   const std::string within = entry + "/";
   const auto known = program.sums.lower_bound(within);
-  if (known != program.sums.end() && known->first.starts_with(within)) return;
+  if (known != program.sums.end() && known->first.starts_with(within)) return false;
   uses_.fetch_add(1, std::memory_order_release);
   is_unsettled_.store(true, std::memory_order_release);
-  if (program.is_in_marker) return;
+  if (program.is_in_marker) return true;
   program.is_in_marker = true;
   write_marker(name + " " + program.folder + "\n");
+  return true;
 }
 
 void KernelCache::add_sums(const std::string& name, Program* program) const {

@@ -60,8 +60,13 @@ class KernelCache {
   Checked check(const Key128& key);
   // After a program was built: finds its folder, by the time of the driver's last access.
   void note_built(const Key128& key);
-  // Before the first launch of a kernel.
-  void note_use(const Key128& key, const std::string& entry);
+  // Whether the driver has this program, by our checksums. Costs reading a file.
+  bool has_program(const Key128& key);
+  // Whether it has the kernel of a program that was built here, for groups of this size, and whether that is known.
+  enum class Presence : std::uint8_t { unknown, missing, present };
+  Presence find_kernel(const Key128& key, const std::string& entry, const std::size_t (&local)[3]);
+  // Before the first launch of a kernel. Whether it has no checksum yet.
+  bool note_use(const Key128& key, const std::string& entry);
   // Whether kernels are tried that have no checksums. settle(): they have all run. Costs a listing of their folders.
   bool is_unsettled() const { return is_unsettled_.load(std::memory_order_acquire); }
   std::uint64_t uses() const { return uses_.load(std::memory_order_acquire); }  // that unsettled it

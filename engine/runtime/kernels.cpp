@@ -20,8 +20,20 @@ void Kernel::check_argument(int index, const char* call, cl_int status) const {
                     call, name, device_);
 }
 
+void Kernel::note(BoundArgument argument) {
+  std::erase_if(noted_->arguments, [&](const BoundArgument& other) { return other.index == argument.index; });
+  noted_->arguments.push_back(std::move(argument));
+}
+
 void Kernel::set_storage(int index, const Storage& storage) {
-  if (!storage.binds_pointer()) return set_bytes(index, &storage.buffer()(), sizeof(cl_mem));
+  if (noted_) note({.index = index, .array_bytes = std::max<std::size_t>(storage.bytes(), 1)});
+  if (!storage.binds_pointer()) {
+    const cl_mem buffer = storage.buffer()();
+    if (kernel_())
+      check_argument(index, "clSetKernelArg",
+                     clSetKernelArg(kernel_(), static_cast<cl_uint>(index), sizeof buffer, &buffer));
+    return;
+  }
   if (!kernel_()) return;
   if (const Usm* usm = storage.mode() == MemoryMode::usm ? storage.space().usm() : nullptr)
     check_argument(index, "clSetKernelArgMemPointerINTEL",
@@ -34,6 +46,10 @@ void Kernel::set_storage(int index, const Storage& storage) {
 void Kernel::set_null(int index) { set_bytes(index, nullptr, sizeof(cl_mem)); }
 
 void Kernel::set_bytes(int index, const void* bytes, std::size_t size) {
+  if (noted_)
+    note({.index = index,
+          .size = size,
+          .bytes = bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), size)});
   if (kernel_())
     check_argument(index, "clSetKernelArg", clSetKernelArg(kernel_(), static_cast<cl_uint>(index), size, bytes));
 }
@@ -137,19 +153,23 @@ cl_int KernelLibrary::build(const Built& built, const std::string& options) {
   return status;
 }
 
+ProgramSource KernelLibrary::source_of(Dtype real, const std::string& text, const std::string& tiles) const {
+  const DeviceInfo& info = device_.info();
+  ProgramSource source{.text = spoilt(text, device_), .options = "-cl-std=CL1.2 " + defines(real) + tiles};
+  source.key = program_key(source.text, source.options, info.name, info.platform + " " + info.driver);
+  return source;
+}
+
 const KernelLibrary::Built& KernelLibrary::program(Dtype real, const std::string& key, const std::string& what,
                                                    const std::string& text, const std::string& tiles) {
   auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
   if (const auto failed = failures_.find(key); failed != failures_.end()) throw BuildError(failed->second);
-  const std::string given = spoilt(text, device_);
+  const ProgramSource source = source_of(real, text, tiles);
   const std::string chosen = defines(real) + tiles;
-  const std::string options = "-cl-std=CL1.2 " + chosen;
-  const DeviceInfo& info = device_.info();
-  Built built{on_device(info.name, [&] { return cl::Program(device_.context(), given); }),
-              program_key(given, options, info.name, info.platform + " " + info.driver)};
+  Built built{on_device(device_.info().name, [&] { return cl::Program(device_.context(), source.text); }), source.key};
   programs_built_.fetch_add(1, std::memory_order_relaxed);
-  const cl_int status = build(built, options);
+  const cl_int status = build(built, source.options);
   if (status != CL_SUCCESS) {
     std::string log;
     try {
@@ -173,10 +193,13 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
                                             const std::string& text, const std::string& entry) {
   MutexLock lock(mutex_);
   const Built& built = program(real, key, what, text);
-  if (KernelCache* const cache = device_.kernel_cache()) cache->note_use(built.kept_as, entry);
+  KernelCache* const cache = device_.kernel_cache();
+  const bool is_new = cache != nullptr && cache->note_use(built.kept_as, entry) && device_.compilers() != nullptr;
   return on_device(device_.info().name, [&] {
     try {
-      return std::make_unique<Kernel>(cl::Kernel(built.program, entry.c_str()), entry, device_.info().name);
+      auto kernel = std::make_unique<Kernel>(cl::Kernel(built.program, entry.c_str()), entry, device_.info().name);
+      if (is_new) kernel->note_arguments(built.kept_as);
+      return kernel;
     } catch (const cl::Error& error) {
       if (error.err() == CL_INVALID_KERNEL_NAME)
         throw no_such_entry(entry, what, "; there is " + built.program.getInfo<CL_PROGRAM_KERNEL_NAMES>());
@@ -185,6 +208,41 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
                         status, device);
     }
   });
+}
+
+KernelLibrary::Group KernelLibrary::group_of(Dtype dtype, const std::string& file) {
+  const std::set<std::string>& without = left_out_[dtype];
+  Group group{.key = std::string(name_of(dtype)) + "/" + files_.at(file)};
+  for (const auto& [stem, program] : files_) {
+    if (program != files_.at(file)) continue;
+    if (without.count(stem) == 0)
+      group.stems.insert(stem);
+    else
+      group.key += "-" + stem;
+  }
+  return group;
+}
+
+std::vector<CompileJob> KernelLibrary::programs_to_build(const std::set<std::pair<Dtype, std::string>>& entries) {
+  std::vector<CompileJob> jobs;
+  KernelCache* const cache = device_.kernel_cache();
+  if (cache == nullptr || is_alone_) return jobs;
+  const Personality personality = device_.personality();
+  MutexLock lock(mutex_);
+  if (files_.empty()) files_ = kernel_files(personality);
+  std::set<std::string> seen;
+  for (const auto& [dtype, entry] : entries) {
+    std::string file = file_of_entry(files_, entry);
+    for (const auto& [stem, program] : files_)  // conv of conv2d, pool2d of max_pool2d
+      if (file.empty() && entry.find(stem) != std::string::npos) file = stem;
+    if (file.empty()) continue;
+    const auto [key, stems] = group_of(dtype, file);
+    if (programs_.count(key) != 0 || failures_.count(key) != 0 || !seen.insert(key).second) continue;
+    auto source = std::make_shared<const ProgramSource>(source_of(
+        dtype, library_text(personality, stems, is_16_bit(dtype)), device_.tuning().defines(computed_in(dtype))));
+    if (!cache->has_program(source->key)) jobs.push_back({.source = std::move(source)});
+  }
+  return jobs;
 }
 
 std::string KernelLibrary::build_for(Dtype dtype, const std::string& entry) {
@@ -205,15 +263,7 @@ std::string KernelLibrary::build_for(Dtype dtype, const std::string& entry) {
   std::set<std::string>& without = left_out_[dtype];
   for (;;) {
     if (without.count(file) != 0) throw BuildError(failures_.at(key_of_file(file)));
-    std::string key = type + "/" + files_.at(file);
-    std::set<std::string> stems;
-    for (const auto& [stem, its_program] : files_) {
-      if (its_program != files_.at(file)) continue;
-      if (without.count(stem) == 0)
-        stems.insert(stem);
-      else
-        key += "-" + stem;
-    }
+    const auto [key, stems] = group_of(dtype, file);
     try {
       const bool is_known = programs_.count(key) != 0 || failures_.count(key) != 0;
       program(dtype, key, "kernels", is_known ? std::string() : library_text(personality, stems, is_16_bit(dtype)),

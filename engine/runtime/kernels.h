@@ -10,9 +10,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/hash.h"
 #include "core/mutex.h"
+#include "runtime/compilers.h"
 #include "runtime/kernel_texts.h"
 #include "runtime/opencl.h"
 #include "runtime/storage.h"
@@ -44,12 +47,23 @@ class Kernel {
   void set_null(int index);  // for an optional array that is absent
   void set_bytes(int index, const void* bytes, std::size_t size);
 
+  // A kernel that may not be compiled yet notes what its arguments are set to, for another process (compilers.h).
+  struct Noted {
+    Key128 program;  // in the driver's cache
+    std::vector<BoundArgument> arguments;
+  };
+  void note_arguments(const Key128& program) { noted_ = std::make_unique<Noted>(Noted{program, {}}); }
+  bool is_noting() const { return noted_ != nullptr; }
+  std::unique_ptr<Noted> take_noted() { return std::move(noted_); }  // and notes no more; null: nothing was noted
+
  private:
+  void note(BoundArgument argument);
   void check_argument(int index, const char* call, cl_int status) const;
 
   cl::Kernel kernel_;
   std::string entry_;
   std::string device_;  // for errors
+  std::unique_ptr<Noted> noted_;
 };
 
 // Why a device cannot launch a kernel in these groups: too many items, or too little local memory. Empty if it can, as
@@ -75,6 +89,10 @@ class KernelLibrary {
   // the type that dtype is computed in> comes before NAME. Throws ArgumentError if there is none.
   std::int64_t constant(Dtype dtype, std::string_view stem, std::string_view name) const;
 
+  // The jobs for those of the entries' programs that neither this process nor the driver's cache has. The name of an op
+  // may stand for an entry: it means the program of a file whose name is in it.
+  std::vector<CompileJob> programs_to_build(const std::set<std::pair<Dtype, std::string>>& entries);
+
   std::uint64_t programs_built() const { return programs_built_; }
   std::string defines(Dtype dtype) const;  // "-DSAMEBYTES_CPU -DVW=16 ..."
   // From now on each .cl file that builds alone is a separate program: for the tuner, which builds one file over and
@@ -91,6 +109,12 @@ class KernelLibrary {
     cl::Program program;
     Key128 kept_as;  // in the driver's cache
   };
+  struct Group {  // the files of one program
+    std::string key;
+    std::set<std::string> stems = {};
+  };
+  Group group_of(Dtype dtype, const std::string& file) SAMEBYTES_REQUIRES(mutex_);
+  ProgramSource source_of(Dtype real, const std::string& text, const std::string& tiles) const;
   const Built& program(Dtype real, const std::string& key, const std::string& what, const std::string& text,
                        const std::string& tiles = {}) SAMEBYTES_REQUIRES(mutex_);
   cl_int build(const Built& built, const std::string& options);

@@ -1,11 +1,14 @@
 #include "runtime/runtime.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "core/hash.h"
 #include "runtime/allocator.h"
 #include "runtime/carrier.h"
+#include "runtime/compilers.h"
 #include "runtime/devices.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/ledger.h"
@@ -18,6 +21,17 @@ namespace {
 
 cl::CommandQueue make_queue(const Device& device, cl_command_queue_properties properties) {
   return detail::make_queue(device.context(), device.handle(), properties, device.info().name);
+}
+
+// Of PoCL alone, which keeps what it compiled where other processes of it look.
+std::unique_ptr<Compilers> make_compilers(const Device& device) {
+  const RuntimeOptions& options = device.space().runtime().options();
+  if (options.kernel_compiler.empty() || options.dry_run || device.kernel_cache() == nullptr) return nullptr;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const int usable = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  return std::make_unique<Compilers>(options.kernel_compiler, device.info().platform, device.info().name,
+                                     options.threads > 0 ? std::min(options.threads, usable) : usable);
 }
 
 // As the driver, which reads the environment once.
@@ -36,6 +50,7 @@ Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl::D
       handle_(std::move(handle)),
       queue_(index == 0 && runtime().options().given ? runtime().options().given->queue
                                                      : make_queue(*this, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
+      compilers_(make_compilers(*this)),
       kernels_(*this) {
   // A simulator keeps its own bytes behind the pointers of its kernels.
   const bool shares_bytes = needs_no_map(info_.memory_mode);
@@ -219,6 +234,23 @@ void Runtime::settle_kernels(std::uint64_t newest, std::uint64_t done) {
   } else if (done >= kernels_settle_at_) {
     kernel_cache_->settle();
   }
+}
+
+void Runtime::compile(Device& device, const std::vector<CompileJob>& jobs) {
+  constexpr std::size_t kWorthIt = 2;  // one is compiled as well by the driver here
+  if (device.compilers() == nullptr || jobs.size() < kWorthIt || !device.compilers()->is_usable()) return;
+  compiled_.asked.fetch_add(jobs.size(), std::memory_order_relaxed);
+  device.compilers()->run(jobs, [&] { compiled_.done.fetch_add(1, std::memory_order_relaxed); });
+  compiled_at_ = std::chrono::steady_clock::now();
+  are_compiling_ = true;
+}
+
+void Runtime::end_idle_compilers() {
+  constexpr std::chrono::seconds kIdle{1};
+  if (!are_compiling_ || std::chrono::steady_clock::now() - compiled_at_ < kIdle) return;
+  are_compiling_ = false;
+  for (const auto& device : devices_)
+    if (device->compilers() != nullptr) device->compilers()->close();
 }
 
 void Runtime::wait() {

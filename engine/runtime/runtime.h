@@ -30,6 +30,7 @@
 namespace samebytes::detail {
 
 class Carrier;
+class Compilers;
 class KernelCache;
 class MemoryLog;
 struct FoundDevice;
@@ -56,6 +57,7 @@ struct RuntimeOptions {
   bool fallback = false;            // adds a spare CPU device for what the others cannot run
   std::optional<GivenQueue> given;  // instead of device, devices and split
   CpuInstructions matrix_instructions = kAllInstructions;  // those that kernels use where they work
+  std::string kernel_compiler;        // a program that compiles kernels beside this one (compilers.h); empty: none
   std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nullopt: the device's own store
 };
 
@@ -83,6 +85,8 @@ class Device {
   bool has_bf16_tiles() const { return has(CpuInstruction::amx_bf16, bf16_tiles_); }
   KernelLibrary& kernels() { return kernels_; }
   KernelCache* kernel_cache() const;  // null: its driver keeps no kernels that we know of
+  // Processes that compile kernels for it, with RuntimeOptions::kernel_compiler; null: this one does.
+  Compilers* compilers() const { return compilers_.get(); }
   // Whether its queue can run host functions between kernels, on the bytes that kernels see (enqueue_host).
   bool runs_host_functions() const { return runs_host_functions_; }
   // Converts the times of this device's events to the host's clock; calibrate() while nothing is enqueued.
@@ -103,6 +107,7 @@ class Device {
   cl::CommandQueue queue_;
   bool runs_host_functions_ = false;
   mutable std::atomic<int> bf16_dots_ = -1, bf16_tiles_ = -1;  // -1: not yet asked
+  const std::unique_ptr<Compilers> compilers_;
   KernelLibrary kernels_;
   QueueClock clock_;
 };
@@ -272,6 +277,14 @@ class Runtime {
   void count_gather(std::size_t bytes);  // by the host, into a slot
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   std::uint64_t programs_built() const;
+  // Kernels that compiler processes were asked for, and those that they have dealt with.
+  struct CompileCount {
+    std::atomic<std::uint64_t> asked{0}, done{0};
+  };
+  CompileCount& compiled() { return compiled_; }
+  // Has the device's jobs done, if it has compilers and they are worth it; they end a while after their last job.
+  void compile(Device& device, const std::vector<CompileJob>& jobs);
+  void end_idle_compilers();
 
   // Which devices have finished what was enqueued so far (several_devices.cpp): seconds from `start` until each had,
   // infinite if it had not after `limit` seconds; and the device on which a launch failed first, -1 if none. Clears
@@ -315,6 +328,9 @@ class Runtime {
   Recorder recorder_;
   std::unique_ptr<Carrier> carrier_;  // if there are several spaces
   std::atomic<std::uint64_t> launches_{0};
+  CompileCount compiled_;
+  std::chrono::steady_clock::time_point compiled_at_;
+  bool are_compiling_ = false;  // under the engine's lock
 
   // Touched by submissions only, under the engine's lock.
   int refused_ = -1;                  // device that refused a launch

@@ -67,6 +67,11 @@ struct EngineOptions {
   // computed as f32 products are. Not set: on, unless SAMEBYTES_MATRIX_INSTRUCTIONS is 0, or names those that may be
   // used: avx512_bf16.
   std::optional<bool> matrix_instructions = {};
+  // A program that compiles kernels beside this one, in as many processes as there are cores: PoCL compiles one after
+  // another within a process. It is started as PROGRAM --compile-kernels and calls serve_kernel_compiler(); the
+  // samebytes command is one, and takes itself. Where it cannot be started, or fails, this process compiles. Empty:
+  // none. SAMEBYTES_COMPILER, a path or `off`, goes before it.
+  std::string kernel_compiler = {};
   // Tiles, splits and providers: not set, those of the device's store where `samebytes tune` made one (tune.h says
   // where; SAMEBYTES_TUNING is its folder, or off); "": the built-in ones; else a store file, which must be of this
   // device and driver.
@@ -110,6 +115,12 @@ struct Recovery {
   std::string device;
 };
 
+// Programs and kernels that were given to compiler processes (EngineOptions::kernel_compiler).
+struct CompileReport {
+  std::uint64_t asked = 0;
+  std::uint64_t done = 0;  // of these; the others are compiled here, or in the making
+};
+
 class Engine {
  public:
   using Options = EngineOptions;
@@ -135,6 +146,7 @@ class Engine {
   MemoryReport memory() const;
   TransferReport transfers() const;
   PlanReport plans() const;
+  CompileReport compiles() const;            // waits for nothing: another thread may ask while this one evaluates
   std::vector<Fallback> fallbacks() const;   // in the order in which they were first needed
   std::vector<Recovery> recoveries() const;  // so far, in their order
   std::size_t clear_cache();                 // bytes given back to the system
@@ -182,5 +194,9 @@ class DeviceScope {
 // Where the library's few messages go (never to the terminal by itself). Level: "info" or "warning".
 using LogSink = std::function<void(std::string_view level, std::string_view message)>;
 void set_log_sink(LogSink sink);
+
+// What a program does that was started with --compile-kernels (EngineOptions::kernel_compiler): compiles what the
+// process on the other side of its standard input asks for, until that one ends. Returns the exit status.
+int serve_kernel_compiler();
 
 }  // namespace samebytes

@@ -47,6 +47,9 @@ class Passes {
   detail::Lowered lower(const Grouping& grouping) {
     return detail::lower(list, grouping, place(grouping), context_, kernels_);
   }
+  void make_kernels(detail::Lowered& lowered) {
+    make_op_kernels(lowered.launches, lowered.op_kernels, *context_.runtime, kernels_);
+  }
   detail::Layout lay_out(detail::Lowered& lowered) {
     return detail::lay_out_arena(lowered.placed.buffers, lowered.pairs, lowered.pieces, *context_.runtime);
   }
@@ -171,10 +174,24 @@ TEST_P(PassesTest, lay_out_has_temporaries_share_bytes_where_their_lives_do_not_
   EXPECT_THAT(describe(layout), HasSubstr("3 temporaries of 12288 bytes in 1 arenas"));
 }
 
+TEST_P(PassesTest, make_op_kernels_gives_launches_of_ops_what_lower_asked_for) {
+  const Array x = leaf({3, 5});
+  Passes passes([&] { return exp(softmax(x)); });
+  detail::Lowered lowered = passes.lower(passes.group());
+  ASSERT_EQ(lowered.op_kernels.size(), 1u);  // the fused one is build_generated()'s
+  EXPECT_EQ(lowered.op_kernels[0].entry, "softmax_fwd");
+  const detail::PlanKernel& work = *lowered.launches[lowered.op_kernels[0].launch].kernel();
+  EXPECT_EQ(work.kernel, nullptr);
+  passes.make_kernels(lowered);
+  ASSERT_NE(work.kernel, nullptr);
+  EXPECT_EQ(work.kernel->entry(), "softmax_fwd");
+}
+
 TEST_P(PassesTest, bind_sets_what_never_changes_and_leaves_arrays_and_scalars) {
   const Array x = leaf({3, 5});
   Passes passes([&] { return softmax(x); });
   detail::Lowered lowered = passes.lower(passes.group());
+  passes.make_kernels(lowered);
   ASSERT_FALSE(lowered.constants.empty());
   const detail::BoundConstants bound = bind_constants(lowered.launches, lowered.constants);
   EXPECT_EQ(bound.constants, lowered.constants.size());
