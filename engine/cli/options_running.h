@@ -103,7 +103,7 @@ void describe_devices(Row& row, RunningOptions& o) {
   };
   device(train | profile, "a comma-separated list of devices works together; all: every device found; ");
   device(bench, "a comma-separated list of devices works together; all: measure each device in turn; ");
-  device(eval | generate | tune | estimate | sweep | kModelVerbs | kLanguageVerbs, "");
+  device(eval | generate | tune | estimate | sweep | warm | kModelVerbs | kLanguageVerbs, "");
   row(o.devices.split, {.flag = "--split-device CORES", .group = group::device, .verbs = kSeveral,
       .check = whole(1, 4096),
       .help = "split one device into parts with these numbers of cores, such as 1,1, which work together; default: no "

@@ -311,7 +311,7 @@ void describe_step(Row& row, TrainingOptions& o) {
   precision(train | sweep,
             "f16, bf16: store activations, gradients and working copies of the weights in 16 bits, keep the weights "
             "themselves and all arithmetic in f32; f16 scales the loss and skips steps that overflow");
-  precision(bench | profile | estimate | eval, "f16, bf16: store activations and weights in 16 bits, compute in f32");
+  precision(bench | profile | estimate | eval | warm, "f16, bf16: store activations and weights in 16 bits, compute in f32");
   row(o.weights, {.flag = "--weights DTYPE", .group = group::precision, .verbs = kStepVerbs, .choices = {"f32", "bf16"},
       .resume = Resume::must_agree, .log = Log::always,
       .help = "storage type of the weights; bf16 (with --precision bf16): half the bytes, no f32 copy, updates rounded "

@@ -22,8 +22,8 @@ extern char** environ;
 namespace samebytes::detail {
 namespace {
 
-constexpr int kMostSilence = 60'000;                      // milliseconds without any answer
-constexpr std::size_t kBytesOfProcess = 256 * (1 << 20);  // that a compiler process may need
+constexpr int kMostSilence = 30'000;                      // milliseconds without any answer
+constexpr std::size_t kBytesOfProcess = 320 * (1 << 20);  // that a compiler process may need
 
 // One thread is enough for a driver that only compiles, on any core; the variables are PoCL's, of its versions. What is
 // preloaded into this process is not meant for others.

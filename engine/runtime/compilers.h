@@ -46,7 +46,7 @@ class Compilers {
   ~Compilers();
   Compilers(const Compilers&) = delete;
 
-  // Returns when every job was tried. Jobs whose process ends, or answers nothing for a minute, are left to this
+  // Returns when every job was tried. Jobs whose process ends, or answers nothing for half a minute, are left to this
   // process. `one_done` comes after each. Returns how many were done. Never throws.
   std::size_t run(const std::vector<CompileJob>& jobs, const std::function<void()>& one_done);
   void close();  // ends the processes; later jobs start new ones

@@ -407,6 +407,11 @@ void KernelCache::note_built(const Key128& key) {
   program.folder = folder;
 }
 
+bool KernelCache::is_on() {
+  MutexLock lock(mutex_);
+  return start();
+}
+
 bool KernelCache::has_program(const Key128& key) {
   MutexLock lock(mutex_);
   Program program;

@@ -60,6 +60,7 @@ class KernelCache {
   Checked check(const Key128& key);
   // After a program was built: finds its folder, by the time of the driver's last access.
   void note_built(const Key128& key);
+  bool is_on();  // whether there is a folder in which it can keep checksums
   // Whether the driver has this program, by our checksums. Costs reading a file.
   bool has_program(const Key128& key);
   // Whether it has the kernel of a program that was built here, for groups of this size, and whether that is known.

@@ -226,7 +226,7 @@ KernelLibrary::Group KernelLibrary::group_of(Dtype dtype, const std::string& fil
 std::vector<CompileJob> KernelLibrary::programs_to_build(const std::set<std::pair<Dtype, std::string>>& entries) {
   std::vector<CompileJob> jobs;
   KernelCache* const cache = device_.kernel_cache();
-  if (cache == nullptr || is_alone_) return jobs;
+  if (cache == nullptr || !cache->is_on() || is_alone_) return jobs;
   const Personality personality = device_.personality();
   MutexLock lock(mutex_);
   if (files_.empty()) files_ = kernel_files(personality);

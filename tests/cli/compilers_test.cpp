@@ -81,6 +81,11 @@ TEST_F(CompilersTest, other_processes_make_the_kernels_that_this_one_would_and_w
   EXPECT_TRUE(here.net == again.net);
   EXPECT_EQ(here.objects, again.objects);
 
+  const CommandResult warm = run_command({"warm", "digits", "--mode", "train", "--batch", "16"},
+                                         {{"POCL_CACHE_DIR", there_cache.string()}, {"SAMEBYTES_COMPILER", "off"}});
+  EXPECT_EQ(warm.status, 0) << warm.err;
+  EXPECT_THAT(warm.out, HasSubstr("digits train: ready after"));
+
   // The first process is killed, the second one leaves in the middle of what it is told.
   const std::string starts = poor_folder / "starts";
   const Run poor = train(

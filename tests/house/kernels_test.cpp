@@ -179,7 +179,8 @@ TEST(Kernels, belong_to_the_same_programs_in_both_personalities) {
   EXPECT_EQ(files, detail::kernel_files(Personality::gpu));
   std::set<std::string> programs;
   for (const auto& [stem, program] : files) programs.insert(program);
-  EXPECT_EQ(programs, (std::set<std::string>{"convolution", "convolution_1d", "core", "others", "quantised", "transformer"}))
+  EXPECT_EQ(programs,
+            (std::set<std::string>{"convolution", "convolution_1d", "core", "others", "quantised", "transformer"}))
       << "docs/design.md";
 }
 
