@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -67,8 +68,10 @@ void keep_large_blocks_apart() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--compile-kernels")
+  if (argc == 2 && std::string_view(argv[1]) == "--compile-kernels") {
+    std::signal(SIGINT, SIG_IGN);                    // Ctrl-C is for the process that asked; its end ends this one
     std::_Exit(samebytes::serve_kernel_compiler());  // whoever asked does not wait for the driver's farewell
+  }
   keep_standard_streams();
   keep_large_blocks_apart();
   try {

@@ -49,9 +49,10 @@ struct Compilers::Process {
   const CompileJob* job = nullptr;
   bool is_gone = false;
 
+  // It has nothing that must be kept: what it compiled lies in the driver's cache.
   ~Process() {
-    if (socket >= 0) ::close(socket);  // the end of its input ends it
-    if (pid > 0 && is_gone) ::kill(pid, SIGKILL);
+    if (socket >= 0) ::close(socket);
+    if (pid > 0) ::kill(pid, SIGKILL);
     int status = 0;
     while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
