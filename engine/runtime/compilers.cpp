@@ -81,6 +81,7 @@ bool Compilers::start() {
     posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_WRONLY, 0);
   std::vector<std::string> variables = environment_of_compilers();
   std::vector<char*> environment;
+  environment.reserve(variables.size() + 1);
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
   std::string program = program_, verb = "--compile-kernels";

@@ -31,7 +31,7 @@ void Kernel::set_storage(int index, const Storage& storage) {
     const cl_mem buffer = storage.buffer()();
     if (kernel_())
       check_argument(index, "clSetKernelArg",
-                     clSetKernelArg(kernel_(), static_cast<cl_uint>(index), sizeof buffer, &buffer));
+                     clSetKernelArg(kernel_(), static_cast<cl_uint>(index), sizeof(cl_mem), &buffer));
     return;
   }
   if (!kernel_()) return;
