@@ -16,7 +16,7 @@ int run_warm(const Options& options) {
   Progress progress(stream_for_people(options), options.quiet);
   for (const Workload& workload : chosen_workloads(options))
     for (const bool is_training : {true, false}) {
-      if (is_interrupted()) return kInterrupted;
+      if (is_interrupted()) break;
       if (options.mode == (is_training ? "infer" : "train")) continue;
       const auto start = std::chrono::steady_clock::now();
       const std::string title = fmt::format("{} {}", workload.name, is_training ? "train" : "infer");
@@ -30,7 +30,7 @@ int run_warm(const Options& options) {
       progress.erase();
       if (!options.quiet) fmt::print(stream_for_people(options), "{}: ready after {}\n", title, duration_text(seconds));
     }
-  return kDone;
+  return is_interrupted() ? kInterrupted : kDone;
 }
 
 }  // namespace samebytes::cli

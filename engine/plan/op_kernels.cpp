@@ -108,7 +108,7 @@ void compile_ahead(Plan& plan, Runtime& runtime) {
     for (const std::size_t local : geometry.local) form += " " + std::to_string(local);
     Work& of_device = work[launch.device];
     if (!of_device.seen.insert(form).second ||
-        device.kernel_cache()->find_kernel(noted->program, entry, geometry.local) != KernelCache::Presence::missing)
+        !device.kernel_cache()->lacks_kernel(noted->program, entry, geometry.local))
       continue;
     auto& source = of_device.sources[noted->program.a];
     if (!source) source = source_of(*kernel->kernel, noted->program, device);

@@ -15,6 +15,19 @@ namespace samebytes::detail {
 
 enum class CompileMessage : std::uint64_t { device, program, kernel };
 
+// Moves `size` bytes by a call that may move fewer at a time; false where the other side is gone.
+template <class Byte, class Call>
+bool move_all(Byte* at, std::size_t size, const Call& call) {
+  while (size > 0) {
+    const ssize_t moved = call(at, size);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) return false;
+    at += moved;
+    size -= static_cast<std::size_t>(moved);
+  }
+  return true;
+}
+
 class MessageWriter {
  public:
   void put(std::uint64_t number) { text_.append(reinterpret_cast<const char*>(&number), sizeof number); }
@@ -29,16 +42,9 @@ class MessageWriter {
   }
 
  private:
-  static bool send_all(int socket, const void* bytes, std::size_t size) {
-    const char* at = static_cast<const char*>(bytes);
-    while (size > 0) {
-      const ssize_t sent = ::send(socket, at, size, MSG_NOSIGNAL);
-      if (sent < 0 && errno == EINTR) continue;
-      if (sent <= 0) return false;
-      at += sent;
-      size -= static_cast<std::size_t>(sent);
-    }
-    return true;
+  static bool send_all(int socket, const void* bytes, std::size_t size) {  // MSG_NOSIGNAL: no SIGPIPE
+    return move_all(static_cast<const char*>(bytes), size,
+                    [&](const char* at, std::size_t n) { return ::send(socket, at, n, MSG_NOSIGNAL); });
   }
   std::string text_;
 };
@@ -72,15 +78,7 @@ class MessageReader {
 
  private:
   static bool receive_all(int socket, void* bytes, std::size_t size) {
-    char* at = static_cast<char*>(bytes);
-    while (size > 0) {
-      const ssize_t got = ::recv(socket, at, size, 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      at += got;
-      size -= static_cast<std::size_t>(got);
-    }
-    return true;
+    return move_all(static_cast<char*>(bytes), size, [&](char* at, std::size_t n) { return ::recv(socket, at, n, 0); });
   }
   std::string text_;
   std::size_t at_ = 0;

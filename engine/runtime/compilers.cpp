@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ namespace samebytes::detail {
 namespace {
 
 constexpr int kMostSilence = 30'000;                      // milliseconds without any answer
+constexpr int kMostUnread = 10;                           // seconds in which a process reads nothing of its job
 constexpr std::size_t kBytesOfProcess = 320 * (1 << 20);  // that a compiler process may need
 
 // One thread is enough for a driver that only compiles, on any core; the variables are PoCL's, of its versions. What is
@@ -74,6 +76,8 @@ bool Compilers::start() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return false;
   auto process = std::make_unique<Process>();
   process->socket = sockets[0];
+  const timeval most{.tv_sec = kMostUnread, .tv_usec = 0};  // else one that reads nothing stops this process for ever
+  ::setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, sockets[1], STDIN_FILENO);

@@ -38,7 +38,7 @@ struct CompileJob {
   std::vector<BoundArgument> arguments = {};
 };
 
-// Under the engine's lock, except close().
+// Under the engine's lock.
 class Compilers {
  public:
   // `program` is started as PROGRAM --compile-kernels, at most `most` times; nothing happens before the first jobs.

@@ -419,11 +419,10 @@ bool KernelCache::has_program(const Key128& key) {
 }
 
 // PoCL keeps it as FOLDER/ENTRY/X-Y-Z-.../ENTRY.so, X to Z being the group.
-KernelCache::Presence KernelCache::find_kernel(const Key128& key, const std::string& entry,
-                                               const std::size_t (&local)[3]) {
+bool KernelCache::lacks_kernel(const Key128& key, const std::string& entry, const std::size_t (&local)[3]) {
   MutexLock lock(mutex_);
   const auto program = start() ? programs_.find(hex_text(key)) : programs_.end();
-  if (program == programs_.end() || program->second.folder.empty()) return Presence::unknown;
+  if (program == programs_.end() || program->second.folder.empty()) return false;
   const std::string group =
       std::to_string(local[0]) + "-" + std::to_string(local[1]) + "-" + std::to_string(local[2]) + "-";
   std::error_code error;
@@ -431,9 +430,9 @@ KernelCache::Presence KernelCache::find_kernel(const Key128& key, const std::str
        each.increment(error)) {
     std::error_code ignored;
     if (each->path().filename().string().starts_with(group) && fs::exists(each->path() / (entry + ".so"), ignored))
-      return Presence::present;
+      return false;
   }
-  return Presence::missing;
+  return true;
 }
 
 void KernelCache::write_marker(const std::string& line) {

@@ -63,9 +63,8 @@ class KernelCache {
   bool is_on();  // whether there is a folder in which it can keep checksums
   // Whether the driver has this program, by our checksums. Costs reading a file.
   bool has_program(const Key128& key);
-  // Whether it has the kernel of a program that was built here, for groups of this size, and whether that is known.
-  enum class Presence : std::uint8_t { unknown, missing, present };
-  Presence find_kernel(const Key128& key, const std::string& entry, const std::size_t (&local)[3]);
+  // Whether it surely lacks the kernel of a program that was built here, for groups of this size.
+  bool lacks_kernel(const Key128& key, const std::string& entry, const std::size_t (&local)[3]);
   // Before the first launch of a kernel. Whether it has no checksum yet.
   bool note_use(const Key128& key, const std::string& entry);
   // Whether kernels are tried that have no checksums. settle(): they have all run. Costs a listing of their folders.
