@@ -155,6 +155,14 @@ std::int64_t now() {
   return nanoseconds(time);
 }
 
+// Later than every stamp so far: what others touched in this tick, which lasts milliseconds, is not of the next one.
+std::int64_t next_tick() {
+  const std::int64_t tick = now();
+  std::int64_t next = tick;
+  while ((next = now()) == tick) std::this_thread::sleep_for(std::chrono::microseconds(500));
+  return next;
+}
+
 }  // namespace
 
 std::string kernel_cache_folder() {
@@ -313,6 +321,7 @@ std::string KernelCache::check_files(const std::string& name, Program* program) 
   if (!read_sums(name, program)) {
     program->sums.clear();
     program->folder.clear();
+    program->began = next_tick();
     return {};
   }
   // What is missing is made again by the driver, and not of the same bytes.
