@@ -60,6 +60,8 @@ class Measured {
   }
 
   void call() {
+    std::optional<sb::NoGrad> forward_alone;
+    if (!with_gradient_) forward_alone.emplace();
     std::vector<Array> results = case_.forward(case_.inputs);
     if (with_gradient_) {
       const std::span<const Array> wrt(case_.inputs.data(), case_.wrt);

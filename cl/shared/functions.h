@@ -24,6 +24,7 @@ namespace samebytes::detail {
 #define SB_ULONG std::uint64_t
 #define SB_INFINITY std::numeric_limits<float>::infinity()
 #define SB_ROOT(x) __builtin_sqrtf(x)
+#define SB_FUNCTION static inline __attribute__((always_inline))  // else the loops around them have no vectors
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #elif VW == 1 || defined(SAMEBYTES_F64)
 #define sb_exp(x) exp(x)
@@ -60,12 +61,13 @@ static inline vreal sb_gelu_slope(const vreal x) {
 #define SB_ULONG ulong
 #define SB_INFINITY INFINITY
 #define SB_ROOT(x) sqrt(x)
+#define SB_FUNCTION static inline
 #endif
 
 #ifdef SB_FLOATS
 // x = n ln 2 + r with a whole n and |r| <= ln 2 / 2: gives expm1(r) by Cephes' polynomial of expf, and n. |x| below
 // 2^21.
-static inline SB_FLOATS sb_exp_rest(const SB_FLOATS x, SB_INTS* n) {
+SB_FUNCTION SB_FLOATS sb_exp_rest(const SB_FLOATS x, SB_INTS* n) {
   const SB_FLOATS turn = SB_ALL(12582912.0f);  // 1.5 * 2^23: a whole number added to it is in the low bits
   const SB_FLOATS shifted = FMA(x, SB_ALL(1.44269504088896340736f), turn), whole = shifted - turn;
   const SB_FLOATS r = FMA(whole, SB_ALL(-1.428606765330187045e-6f), FMA(whole, SB_ALL(-0.693145751953125f), x));
@@ -80,7 +82,7 @@ static inline SB_FLOATS sb_exp_rest(const SB_FLOATS x, SB_INTS* n) {
 
 // Within 1.0 units. 2^n is two factors, so that denormal results are rounded once and large ones overflow as they
 // should.
-static inline SB_FLOATS sb_exp(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_exp(const SB_FLOATS x) {
   const SB_FLOATS low = SB_PICK(x > SB_ALL(89.0f), SB_ALL(89.0f), x);  // NaN stays
   SB_INTS n;
   const SB_FLOATS e = sb_exp_rest(SB_PICK(low < SB_ALL(-105.0f), SB_ALL(-105.0f), low), &n) + SB_ALL(1.0f);
@@ -89,7 +91,7 @@ static inline SB_FLOATS sb_exp(const SB_FLOATS x) {
 }
 
 // Within 1.5 units: 2^n expm1(r) + (2^n - 1), halved until the end because 2^128 is infinite.
-static inline SB_FLOATS sb_expm1(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_expm1(const SB_FLOATS x) {
   const SB_FLOATS low = SB_PICK(x > SB_ALL(89.0f), SB_ALL(89.0f), x);  // NaN stays
   SB_INTS n;
   const SB_FLOATS e = sb_exp_rest(SB_PICK(low < SB_ALL(-25.0f), SB_ALL(-25.0f), low), &n);
@@ -99,7 +101,7 @@ static inline SB_FLOATS sb_expm1(const SB_FLOATS x) {
 }
 
 // x = m 2^n with m from 1/sqrt 2 to sqrt 2: gives r = m - 1, n, and log(m) - r by Cephes' polynomial of logf.
-static inline SB_FLOATS sb_log_rest(const SB_FLOATS x, SB_FLOATS* n, SB_FLOATS* r) {
+SB_FUNCTION SB_FLOATS sb_log_rest(const SB_FLOATS x, SB_FLOATS* n, SB_FLOATS* r) {
   const SB_FLOATS y = SB_PICK(x < SB_ALL(1.17549435e-38f), x * SB_ALL(8388608.0f), x);  // denormals times 2^23
   const SB_INTS bits = SB_WORD_OF(SB_MAGNITUDE(y)), power = (bits - 0x3f3504f3) >> 23;
   const SB_FLOATS lost = SB_PICK(x < SB_ALL(1.17549435e-38f), SB_ALL(23.0f), SB_ALL(0.0f));
@@ -117,7 +119,7 @@ static inline SB_FLOATS sb_log_rest(const SB_FLOATS x, SB_FLOATS* n, SB_FLOATS* 
   return m * z * p;
 }
 // `inside`, a logarithm of x where x is above 0 and finite, or what any logarithm of such an x is.
-static inline SB_FLOATS sb_log_or(const SB_FLOATS x, const SB_FLOATS inside) {
+SB_FUNCTION SB_FLOATS sb_log_or(const SB_FLOATS x, const SB_FLOATS inside) {
   const SB_FLOATS negative =
       SB_PICK(x < SB_ALL(0.0f), SB_FLOAT_OF((SB_INTS)(0x7fc00000)), x + x);  // infinity and NaN stay
   const SB_FLOATS outside = SB_PICK(x == SB_ALL(0.0f), SB_ALL(-SB_INFINITY), negative);
@@ -125,7 +127,7 @@ static inline SB_FLOATS sb_log_or(const SB_FLOATS x, const SB_FLOATS inside) {
 }
 
 // Within 0.8 units.
-static inline SB_FLOATS sb_log(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_log(const SB_FLOATS x) {
   SB_FLOATS n, r;
   const SB_FLOATS cube = sb_log_rest(x, &n, &r);
   const SB_FLOATS t = FMA(SB_ALL(-0.5f), r * r, FMA(n, SB_ALL(-2.12194440e-4f), cube));
@@ -133,7 +135,7 @@ static inline SB_FLOATS sb_log(const SB_FLOATS x) {
 }
 
 // Within 2 units; exact for powers of two (Cephes' log2f).
-static inline SB_FLOATS sb_log2(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_log2(const SB_FLOATS x) {
   SB_FLOATS n, r;
   const SB_FLOATS cube = sb_log_rest(x, &n, &r), t = FMA(SB_ALL(-0.5f), r * r, cube);
   const SB_FLOATS more = SB_ALL(0.44269504088896340736f);  // log2 e = 1 + more
@@ -141,7 +143,7 @@ static inline SB_FLOATS sb_log2(const SB_FLOATS x) {
 }
 
 // Within 2 units (Cephes' log10f).
-static inline SB_FLOATS sb_log10(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_log10(const SB_FLOATS x) {
   SB_FLOATS n, r;
   const SB_FLOATS cube = sb_log_rest(x, &n, &r), t = FMA(SB_ALL(-0.5f), r * r, cube);
   SB_FLOATS y = FMA(t, SB_ALL(4.3359375e-1f), (r + t) * SB_ALL(7.00731903251827651129e-4f));
@@ -150,7 +152,7 @@ static inline SB_FLOATS sb_log10(const SB_FLOATS x) {
 }
 
 // Within 1.5 units: log(u) of the rounded u = 1 + x, and what the rounding lost over u.
-static inline SB_FLOATS sb_log1p(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_log1p(const SB_FLOATS x) {
   const SB_FLOATS u = x + SB_ALL(1.0f), rough = sb_log(u);
   const SB_FLOATS lost = SB_PICK(x > SB_ALL(1.0f), SB_ALL(1.0f) - (u - x), x - (u - SB_ALL(1.0f)));
   const SB_FLOATS y = SB_PICK((u > SB_ALL(0.0f)) & (u < SB_ALL(SB_INFINITY)), rough + lost / u, rough);
@@ -158,7 +160,7 @@ static inline SB_FLOATS sb_log1p(const SB_FLOATS x) {
 }
 
 // Within two units: a polynomial below 0.625 (Cephes' tanhf), else 1 - 2 / (exp(2 |x|) + 1), which is 1 from 10 on.
-static inline SB_FLOATS sb_tanh(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_tanh(const SB_FLOATS x) {
   const SB_FLOATS a = SB_MAGNITUDE(x), z = x * x;
   SB_FLOATS p = FMA(SB_ALL(-5.70498872745e-3f), z, SB_ALL(2.06390887954e-2f));
   p = FMA(p, z, SB_ALL(-5.37397155531e-2f));
@@ -174,7 +176,7 @@ static inline SB_FLOATS sb_tanh(const SB_FLOATS x) {
 }
 
 // Within seven units, 3.8e-7: a rational function of odd degree 13 over even degree 8, 1 from 4 on.
-static inline SB_FLOATS sb_erf(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_erf(const SB_FLOATS x) {
   const SB_FLOATS low = SB_PICK(x > SB_ALL(4.0f), SB_ALL(4.0f), x);  // NaN stays
   const SB_FLOATS t = SB_PICK(low < SB_ALL(-4.0f), SB_ALL(-4.0f), low), s = t * t;
   SB_FLOATS p = FMA(SB_ALL(-2.72614225801306e-10f), s, SB_ALL(2.77068142495902e-08f));
@@ -191,7 +193,7 @@ static inline SB_FLOATS sb_erf(const SB_FLOATS x) {
 }
 
 // The derivative of x * Phi(x) within 2.0e-7: 1/2 and an odd rational function, in part the time of an erf and an exp.
-static inline SB_FLOATS sb_gelu_slope(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_gelu_slope(const SB_FLOATS x) {
   const SB_FLOATS low = SB_PICK(x > SB_ALL(6.0f), SB_ALL(6.0f), x);  // NaN stays
   const SB_FLOATS t = SB_PICK(low < SB_ALL(-6.0f), SB_ALL(-6.0f), low), s = t * t;
   SB_FLOATS p = FMA(SB_ALL(-2.8874097557363143e-11f), s, SB_ALL(1.2999342047237405e-08f));
@@ -211,7 +213,7 @@ static inline SB_FLOATS sb_gelu_slope(const SB_FLOATS x) {
 }
 
 // Within 1.0 units: 2^r by Cephes' polynomial of exp2f for |r| <= 1/2, times 2^n in two factors as in sb_exp.
-static inline SB_FLOATS sb_exp2(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_exp2(const SB_FLOATS x) {
   const SB_FLOATS low = SB_PICK(x > SB_ALL(129.0f), SB_ALL(129.0f), x);  // NaN stays
   const SB_FLOATS t = SB_PICK(low < SB_ALL(-151.0f), SB_ALL(-151.0f), low), turn = SB_ALL(12582912.0f);
   const SB_FLOATS shifted = t + turn, r = t - (shifted - turn);
@@ -226,19 +228,19 @@ static inline SB_FLOATS sb_exp2(const SB_FLOATS x) {
 }
 
 // Half of exp |x|, which is finite where sinh and cosh are.
-static inline SB_FLOATS sb_half_exp(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_half_exp(const SB_FLOATS x) {
   SB_INTS n;
   const SB_FLOATS a = SB_MAGNITUDE(x), e = sb_exp_rest(SB_PICK(a > SB_ALL(90.0f), SB_ALL(90.0f), a), &n) + SB_ALL(1.0f);
   const SB_INTS part = n >> 1;
   return e * SB_FLOAT_OF((part + 127) << 23) * SB_FLOAT_OF((n - 1 - part + 127) << 23);
 }
 // Within 2 units.
-static inline SB_FLOATS sb_cosh(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_cosh(const SB_FLOATS x) {
   const SB_FLOATS halved = sb_half_exp(x);
   return halved + SB_ALL(0.25f) / halved;
 }
 // Within 2 units: below 1 Cephes' polynomial of sinhf.
-static inline SB_FLOATS sb_sinh(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_sinh(const SB_FLOATS x) {
   const SB_FLOATS halved = sb_half_exp(x), large = halved - SB_ALL(0.25f) / halved, z = x * x;
   SB_FLOATS p = FMA(SB_ALL(2.03721912945e-4f), z, SB_ALL(8.33028376239e-3f));
   p = FMA(p, z, SB_ALL(1.66667160211e-1f));
@@ -247,7 +249,7 @@ static inline SB_FLOATS sb_sinh(const SB_FLOATS x) {
 }
 
 // Within 2 units: below 1/2 Cephes' polynomial of atanhf.
-static inline SB_FLOATS sb_atanh(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_atanh(const SB_FLOATS x) {
   const SB_FLOATS z = x * x;
   SB_FLOATS p = FMA(SB_ALL(1.81740078349e-1f), z, SB_ALL(8.24370301058e-2f));
   p = FMA(p, z, SB_ALL(1.46691431730e-1f));
@@ -259,7 +261,7 @@ static inline SB_FLOATS sb_atanh(const SB_FLOATS x) {
 }
 
 // asin of a from 0 to 1/2 (Cephes' asinf).
-static inline SB_FLOATS sb_asin_rest(const SB_FLOATS a, const SB_FLOATS square) {
+SB_FUNCTION SB_FLOATS sb_asin_rest(const SB_FLOATS a, const SB_FLOATS square) {
   SB_FLOATS p = FMA(SB_ALL(4.2163199048e-2f), square, SB_ALL(2.4181311049e-2f));
   p = FMA(p, square, SB_ALL(4.5470025998e-2f));
   p = FMA(p, square, SB_ALL(7.4953002686e-2f));
@@ -267,13 +269,13 @@ static inline SB_FLOATS sb_asin_rest(const SB_FLOATS a, const SB_FLOATS square) 
   return FMA(p * square, a, a);
 }
 // Both within 2 units: beyond 1/2 by asin(sqrt((1 - |x|) / 2)), NaN beyond 1.
-static inline SB_FLOATS sb_asin(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_asin(const SB_FLOATS x) {
   const SB_FLOATS a = SB_MAGNITUDE(x), rest = SB_ALL(0.5f) * (SB_ALL(1.0f) - a), root = SB_ROOT(rest);
   const SB_FLOATS large = SB_ALL(1.57079632679489661923f) - SB_ALL(2.0f) * sb_asin_rest(root, rest);
   const SB_FLOATS y = SB_PICK(a <= SB_ALL(0.5f), sb_asin_rest(a, a * a), large);
   return SB_FLOAT_OF(SB_WORD_OF(y) | (SB_WORD_OF(x) & ~0x7fffffff));
 }
-static inline SB_FLOATS sb_acos(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_acos(const SB_FLOATS x) {
   const SB_FLOATS a = SB_MAGNITUDE(x), rest = SB_ALL(0.5f) * (SB_ALL(1.0f) - a), root = SB_ROOT(rest);
   const SB_FLOATS twice = SB_ALL(2.0f) * sb_asin_rest(root, rest);
   const SB_FLOATS large = SB_PICK(x < SB_ALL(0.0f), SB_ALL(3.14159265358979323846f) - twice, twice);
@@ -282,7 +284,7 @@ static inline SB_FLOATS sb_acos(const SB_FLOATS x) {
 }
 
 // atan of a from 0 to infinity, within 2 units (Cephes' atanf).
-static inline SB_FLOATS sb_atan_of_positive(const SB_FLOATS a) {
+SB_FUNCTION SB_FLOATS sb_atan_of_positive(const SB_FLOATS a) {
   const SB_FLOATS by = SB_PICK(a > SB_ALL(2.41421356237309505f), SB_ALL(-1.0f), a - SB_ALL(1.0f));
   const SB_FLOATS over = SB_PICK(a > SB_ALL(2.41421356237309505f), a, a + SB_ALL(1.0f)), turned = by / over;
   const SB_FLOATS r = SB_PICK(a > SB_ALL(0.41421356237309505f), turned, a), z = r * r;
@@ -294,13 +296,13 @@ static inline SB_FLOATS sb_atan_of_positive(const SB_FLOATS a) {
   p = FMA(p, z, SB_ALL(-3.33329491539e-1f));
   return base + FMA(p * z, r, r);
 }
-static inline SB_FLOATS sb_atan(const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_atan(const SB_FLOATS x) {
   const SB_FLOATS y = sb_atan_of_positive(SB_MAGNITUDE(x));
   return SB_FLOAT_OF(SB_WORD_OF(y) | (SB_WORD_OF(x) & ~0x7fffffff));
 }
 // Within 3 units: the angle of the smaller over the larger, turned into its octant. Two zeros are 0 over 1, two
 // infinities 1 over 1.
-static inline SB_FLOATS sb_atan2(const SB_FLOATS y, const SB_FLOATS x) {
+SB_FUNCTION SB_FLOATS sb_atan2(const SB_FLOATS y, const SB_FLOATS x) {
   const SB_FLOATS a = SB_MAGNITUDE(y), b = SB_MAGNITUDE(x);
   const SB_FLOATS less = SB_PICK(a > b, b, a), more = SB_PICK(a > b, a, b);
   const SB_FLOATS ratio = SB_PICK(less == more, SB_PICK(more == SB_ALL(0.0f), SB_ALL(0.0f), SB_ALL(1.0f)), less / more);
@@ -311,11 +313,11 @@ static inline SB_FLOATS sb_atan2(const SB_FLOATS y, const SB_FLOATS x) {
   return SB_PICK((x == x) & (y == y), turned, x + y);
 }
 
-// ---- sin and cos, within two units in the last place of the larger of both
+// ---- sin, cos and tan, within two units in the last place of the larger of sin and cos
 // x less a multiple of pi / 2, of which `quarter` is the count, or its last two bits: |x| up to SB_NEAR, in three steps
 // of which the first ones are exact.
 #define SB_NEAR 200.0f
-static inline SB_FLOATS sb_near_rest(const SB_FLOATS x, SB_INTS* quarter) {
+SB_FUNCTION SB_FLOATS sb_near_rest(const SB_FLOATS x, SB_INTS* quarter) {
   const SB_FLOATS turn = SB_ALL(12582912.0f);  // 1.5 * 2^23: a whole number added to it is in the low bits
   const SB_FLOATS shifted = FMA(x, SB_ALL(0.63661977236758134308f), turn), n = shifted - turn;
   const SB_FLOATS r = FMA(n, SB_ALL(-4.837512969970703125e-4f), FMA(n, SB_ALL(-1.5703125f), x));
@@ -326,7 +328,7 @@ static inline SB_FLOATS sb_near_rest(const SB_FLOATS x, SB_INTS* quarter) {
 // The same of one number beyond SB_NEAR: x = m 2^s with a whole m, so of 2 / pi only those 64 bits count that times 2^s
 // lie between 2 and 2^-62; those above add multiples of four quarters (M. Payne and R. Hanek, "Radian reduction for
 // trigonometric functions", 1983).
-static inline float sb_far_rest(const float x, int* quarter) {
+SB_FUNCTION float sb_far_rest(const float x, int* quarter) {
   const SB_ULONG digits[] = {0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
                              0xf534ddc0u, 0xdb629599u, 0x3c439041u};  // of 2 / pi, behind a word of zeros
   const int word = as_int(x), power = (word >> 23) & 255;
@@ -340,22 +342,27 @@ static inline float sb_far_rest(const float x, int* quarter) {
   return word < 0 ? -rest : rest;
 }
 
-// sin of r and `quarter` quarters (Cephes' sinf and cosf).
-static inline SB_FLOATS sb_turned(const SB_FLOATS r, const SB_INTS quarter) {
-  const SB_FLOATS z = r * r;
-  SB_FLOATS s = FMA(SB_ALL(-1.9515295891e-4f), z, SB_ALL(8.3321608736e-3f));
-  s = FMA(FMA(s, z, SB_ALL(-1.6666654611e-1f)) * z, r, r);
-  SB_FLOATS c = FMA(SB_ALL(2.443315711809948e-5f), z, SB_ALL(-1.388731625493765e-3f));
-  c = FMA(FMA(c, z, SB_ALL(4.166664568298827e-2f)) * z, z, FMA(SB_ALL(-0.5f), z, SB_ALL(1.0f)));
+// sin and cos of |r| up to pi / 4, of which z is the square (Cephes' sinf and cosf).
+SB_FUNCTION SB_FLOATS sb_sine_of(const SB_FLOATS r, const SB_FLOATS z) {
+  const SB_FLOATS s = FMA(SB_ALL(-1.9515295891e-4f), z, SB_ALL(8.3321608736e-3f));
+  return FMA(FMA(s, z, SB_ALL(-1.6666654611e-1f)) * z, r, r);
+}
+SB_FUNCTION SB_FLOATS sb_cosine_of(const SB_FLOATS z) {
+  const SB_FLOATS c = FMA(SB_ALL(2.443315711809948e-5f), z, SB_ALL(-1.388731625493765e-3f));
+  return FMA(FMA(c, z, SB_ALL(4.166664568298827e-2f)) * z, z, FMA(SB_ALL(-0.5f), z, SB_ALL(1.0f)));
+}
+
+// sin of r and `quarter` quarters.
+SB_FUNCTION SB_FLOATS sb_turned(const SB_FLOATS r, const SB_INTS quarter) {
+  const SB_FLOATS s = sb_sine_of(r, r * r), c = sb_cosine_of(r * r);
   const SB_FLOATS y = SB_PICK((quarter & 1) != 0, c, s);
   return SB_FLOAT_OF(SB_WORD_OF(y) ^ ((quarter & 2) << 30));
 }
 
-// sin (0) or cos (1) of |x| up to SB_NEAR.
-static inline SB_FLOATS sb_near_turned(const SB_FLOATS x, const int quarters) {
-  SB_INTS quarter;
-  const SB_FLOATS r = sb_near_rest(x, &quarter);
-  return sb_turned(r, quarter + quarters);
+// tan of r and `quarter` quarters.
+SB_FUNCTION SB_FLOATS sb_turned_tangent(const SB_FLOATS r, const SB_INTS quarter) {
+  const SB_FLOATS s = sb_sine_of(r, r * r), c = sb_cosine_of(r * r);
+  return SB_PICK((quarter & 1) != 0, -c, s) / SB_PICK((quarter & 1) != 0, s, c);
 }
 
 #if !defined(__cplusplus) || defined(SAMEBYTES_KERNEL_TEXT)
@@ -379,6 +386,7 @@ static inline real sb_log_of(const real x) {
 #undef SB_ROOT
 #undef SB_LONG
 #undef SB_ULONG
+#undef SB_FUNCTION
 #endif
 #if defined(__cplusplus) && !defined(SAMEBYTES_KERNEL_TEXT)
 #undef FMA

@@ -205,12 +205,13 @@ void launch_reduce(Launch& run, Operand part, const Epilogues& e, Operand c, con
 // The host form of a small product of a cpu kernel, in one block of k; arrays are a, b, bias, residual, c.
 template <class T>
 void add_host_product(KernelCall& call, const HostProduct& product) {
-  const double groups = static_cast<double>(product.m * product.outer * product.inner);
-  call.on_host({.steps = groups, .products = groups * static_cast<double>(product.n * product.k)},
-               [product](void* const* arrays, const double*) {
+  const std::int64_t batch = product.outer * product.inner;
+  const double rows = static_cast<double>(product.m * batch);
+  call.on_host({.steps = rows, .products = rows * static_cast<double>(product.n * product.k)}, batch,
+               [product](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
                  host_product(product, static_cast<const T*>(arrays[0]), static_cast<const T*>(arrays[1]),
                               static_cast<const T*>(arrays[2]), static_cast<const T*>(arrays[3]),
-                              static_cast<T*>(arrays[4]));
+                              static_cast<T*>(arrays[4]), begin, end);
                });
 }
 void offer_host_form(Launch& run, KernelCall& call, const Epilogues& e, const GemmProblem& p, Dtype real,

@@ -229,6 +229,31 @@ void check_samples(const Array& src, const Array& grid, const GridSampleOptions&
   require(places <= kMost && src.shape().back() <= kMost, kOp, "needs an index that i32 can count", src, "src");
 }
 
+// The places of a grid of these sizes (depth,) height, width: rows x, y(, z) in -1 to 1 and a row of ones.
+template <class T>
+Array affine_base(const std::vector<std::int64_t>& sizes, bool align_corners) {
+  std::int64_t places = 1;
+  for (const std::int64_t size : sizes) places *= size;
+  std::vector<T> base;
+  base.reserve((sizes.size() + 1) * static_cast<std::size_t>(places));
+  std::int64_t inner = 1;
+  for (auto axis = std::ssize(sizes); axis-- > 0;) {
+    const std::int64_t n = sizes[static_cast<std::size_t>(axis)];
+    const double size = static_cast<double>(n);
+    std::vector<T> line;
+    for (std::int64_t at = 0; at < n; ++at) {
+      const double index = static_cast<double>(at);
+      line.push_back(
+          static_cast<T>(align_corners ? (n > 1 ? 2 * index / (size - 1) - 1 : 0.0) : (2 * index + 1) / size - 1));
+    }
+    for (std::int64_t outer = places / (n * inner); outer-- > 0;)
+      for (const T value : line) base.insert(base.end(), static_cast<std::size_t>(inner), value);
+    inner *= n;
+  }
+  base.insert(base.end(), static_cast<std::size_t>(places), T{1});
+  return array(std::span<const T>(base), {std::ssize(sizes) + 1, places});
+}
+
 }  // namespace
 }  // namespace detail
 
@@ -256,23 +281,16 @@ Array affine_grid(const Input& theta, const std::vector<std::int64_t>& sizes, co
           kOp, axes == 2 ? "theta must be floating [N, 2, 3]" : "theta must be floating [N, 3, 4]", theta, "theta");
   std::int64_t places = 1;
   for (const std::int64_t size : sizes) places *= size;
-  std::vector<double> base;  // [places, axes + 1]: (x, y, 1)
-  for (std::int64_t place = 0; place < places; ++place) {
-    std::int64_t left = place;
-    for (auto i = axes; i-- > 0;) {
-      const std::int64_t n = sizes[static_cast<std::size_t>(i)], at = left % n;
-      left /= n;
-      const auto index = static_cast<double>(at), size = static_cast<double>(n);
-      base.push_back(options.align_corners ? (n > 1 ? 2 * index / (size - 1) - 1 : 0.0) : (2 * index + 1) / size - 1);
-    }
-    base.push_back(1);
-  }
   const Dtype dtype = theta.dtype() == f64 ? f64 : f32;
-  const Array line = detail::as_dtype(array(std::span<const double>(base), Shape{places, axes + 1}), dtype);
-  Shape shape{theta.shape()[0]};
+  const Array base = dtype == f64 ? detail::affine_base<double>(sizes, options.align_corners)
+                                  : detail::affine_base<float>(sizes, options.align_corners);
+  const std::int64_t batch = theta.shape()[0];
+  Shape shape{batch};
   for (const std::int64_t size : sizes) shape.push_back(size);
   shape.push_back(axes);
-  const Array grid = matmul(line, transpose(detail::as_dtype(theta, dtype)));
+  // Places are neighbours in the product, which is wide then: one row for each image and coordinate.
+  const Array rows = matmul(reshape(detail::as_dtype(theta, dtype), {batch * axes, axes + 1}), base);
+  const Array grid = transpose(reshape(rows, {batch, axes, places}), {0, 2, 1});
   return detail::as_dtype(reshape(grid, shape), theta.dtype());
 }
 

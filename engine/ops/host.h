@@ -34,7 +34,7 @@ struct HostInstruction {
     multiply_add,  // r
     magnitude,     // |r|
     fmod,          // r, r: exact
-    exp,           // r, float alone: the functions of cl/shared/functions.h, up to cos
+    exp,           // r, float alone: the functions of cl/shared/functions.h, up to tan
     expm1,
     log,
     log1p,
@@ -53,6 +53,7 @@ struct HostInstruction {
     atan2,
     sin,
     cos,
+    tan,
     round_f16,  // r, float alone: to the nearest value of 16 bits
     round_bf16,
     equal,
@@ -126,12 +127,14 @@ struct HostPointwise {
 
   // Elements per instruction pass: as many as keep all registers in the first-level cache.
   std::int64_t lanes() const;
-  // Stretches of at most lanes() neighbours: those of the first row, then those of the next. Of a turned copy, blocks
-  // of kTurnedRows rows and at most kTurnedInner elements of each.
+  std::int64_t rows() const;           // along the last axis
+  std::int64_t rows_together() const;  // that a pass takes at once where they are short, else 1
+  // Stretches of at most lanes() neighbours: those of the first row, then those of the next, or rows_together() rows.
+  // Of a turned copy, blocks of kTurnedRows rows and at most kTurnedInner elements of each.
   std::int64_t units() const;
   static constexpr std::int64_t kTurnedRows = 16, kTurnedInner = 128;
-  // Whether the array itself serves as the register: its elements have the register's type and are adjacent, and no
-  // other result may lie over it.
+  // Whether the array itself serves as the register: its elements have the register's type and are adjacent, over all
+  // rows where a pass takes several, and no other result may lie over it.
   bool is_read_in_place(const Input& input) const;
   // Whether it moves the elements of one array into another of their type, and no more.
   bool is_copy() const;
@@ -182,6 +185,18 @@ void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, c
 template <class T>
 void host_arange(std::int64_t n, T start, T step, bool is_fused, T* dst);
 
+// random_uniform and random_dropout: numbers of one stream, as random.cl's kernels take it. A unit is kUnit elements.
+struct HostStream {
+  static constexpr std::int64_t kUnit = 64;
+  std::uint64_t seed = 0, counter = 0, first = 0;
+};
+template <class T>
+void host_uniform(const HostStream& stream, std::int64_t n, int bits, T low, T span, T* dst, std::int64_t begin,
+                  std::int64_t end);
+template <class T>
+void host_dropout(const HostStream& stream, std::int64_t n, std::uint32_t threshold, T scale, const T* src, T* dst,
+                  std::int64_t begin, std::int64_t end);
+
 // scan_parts of one part (sums, float, double or ints that wrap around) and scan_product: src and dst [outer, depth,
 // inner].
 struct HostScan {
@@ -204,8 +219,10 @@ struct HostProduct {
   bool by_lanes = false;  // gemm_dot: a sum has `width` partial sums
   int width = 16;
 };
+// Products `begin` to before `end` of outer * inner.
 template <class T>
-void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c);
+void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c,
+                  std::int64_t begin, std::int64_t end);
 
 // A kernel of cl/cpu compiled for the host (host_kernels_native.cpp).
 struct HostArgument {

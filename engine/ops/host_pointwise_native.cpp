@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <type_traits>
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -33,19 +34,32 @@ inline double root(double a) { return __builtin_sqrt(a); }
 inline float single(float a) { return a; }
 inline float single(double a) { return static_cast<float>(a); }
 
-// Whether vectors of sb_near_turned do for all n numbers; without a branch in the loop.
+// Whether sb_near_rest does for all n numbers; without a branch in the loop.
 template <class R>
 bool are_near(const R* a, std::int64_t n) {
   int far = 0;
   for (std::int64_t l = 0; l < n; ++l) far |= !(std::fabs(a[l]) <= static_cast<R>(SB_NEAR));
   return far == 0;
 }
-float turned(float x, int quarters) {
-  if (!(std::fabs(x) > SB_NEAR)) return sb_near_turned(x, quarters);
+// A number less whole quarters of a turn, and then a function of what is left.
+struct Turns {
+  float rest;
+  std::int32_t quarter;
+};
+inline Turns near_turns(float x) {
+  std::int32_t quarter;
+  const float rest = sb_near_rest(x, &quarter);
+  return {rest, quarter};
+}
+inline Turns any_turns(float x) {
+  if (!(std::fabs(x) > SB_NEAR)) return near_turns(x);
   std::int32_t quarter;
   const float rest = sb_far_rest(x, &quarter);
-  return sb_turned(rest, quarter + quarters);
+  return {rest, quarter};
 }
+inline float sine_of(Turns at) { return sb_turned(at.rest, at.quarter); }
+inline float cosine_of(Turns at) { return sb_turned(at.rest, at.quarter + 1); }
+inline float tangent_of(Turns at) { return sb_turned_tangent(at.rest, at.quarter); }
 
 // fmod where the quotient has less than 22 bits: sb_fmod of cl/common/pointwise.clh. A remainder is exact, so every way
 // to it gives the same bits.
@@ -241,11 +255,14 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::atan: SAMEBYTES_EACH(r, sb_atan(single(a[l])))
       case Code::atan2: SAMEBYTES_EACH(r, sb_atan2(single(a[l]), single(b[l])))
       case Code::sin:
-        if (are_near(a, n)) SAMEBYTES_EACH(r, sb_near_turned(single(a[l]), 0))
-        SAMEBYTES_EACH(r, turned(single(a[l]), 0))
+        if (are_near(a, n)) SAMEBYTES_EACH(r, sine_of(near_turns(single(a[l]))))
+        SAMEBYTES_EACH(r, sine_of(any_turns(single(a[l]))))
       case Code::cos:
-        if (are_near(a, n)) SAMEBYTES_EACH(r, sb_near_turned(single(a[l]), 1))
-        SAMEBYTES_EACH(r, turned(single(a[l]), 1))
+        if (are_near(a, n)) SAMEBYTES_EACH(r, cosine_of(near_turns(single(a[l]))))
+        SAMEBYTES_EACH(r, cosine_of(any_turns(single(a[l]))))
+      case Code::tan:
+        if (are_near(a, n)) SAMEBYTES_EACH(r, tangent_of(near_turns(single(a[l]))))
+        SAMEBYTES_EACH(r, tangent_of(any_turns(single(a[l]))))
       case Code::round_f16: round_to_f16(a, r, n); break;
       case Code::round_bf16: SAMEBYTES_EACH(r, bf16_value(bf16_bits(single(a[l]))))
       case Code::equal: SAMEBYTES_EACH(i, a[l] == b[l])
@@ -305,18 +322,20 @@ void fill(Registers<R>& file, const HostPointwise& p, const double* scalars, std
     std::fill_n(file.real[parameter.to], width, static_cast<R>(scalars[parameter.scalar]));
 }
 
-// `from`: the first lane's element.
+// Lanes `first` to first + n - 1; `from`: the first one's element.
 template <class R>
-void read(Registers<R>& file, const HostPointwise::Input& input, const void* from, std::int64_t n) {
+void read(Registers<R>& file, const HostPointwise::Input& input, const void* from, std::int64_t first, std::int64_t n) {
   const std::int64_t stride = input.strides.back();
+  R* const real = file.real[input.to] + first;
+  std::int32_t* const whole = file.whole(input.to) + first;
   switch (input.dtype) {
-    case Dtype::f64: return load(file.real[input.to], static_cast<const double*>(from), stride, n);
-    case Dtype::f16: return load(file.real[input.to], static_cast<const Half*>(from), stride, n);
-    case Dtype::bf16: return load(file.real[input.to], static_cast<const BrainFloat*>(from), stride, n);
-    case Dtype::i32: return load(file.whole(input.to), static_cast<const std::int32_t*>(from), stride, n);
+    case Dtype::f64: return load(real, static_cast<const double*>(from), stride, n);
+    case Dtype::f16: return load(real, static_cast<const Half*>(from), stride, n);
+    case Dtype::bf16: return load(real, static_cast<const BrainFloat*>(from), stride, n);
+    case Dtype::i32: return load(whole, static_cast<const std::int32_t*>(from), stride, n);
     case Dtype::u8:
-    case Dtype::bool_: return load(file.whole(input.to), static_cast<const std::uint8_t*>(from), stride, n);
-    default: load(file.real[input.to], static_cast<const float*>(from), stride, n);
+    case Dtype::bool_: return load(whole, static_cast<const std::uint8_t*>(from), stride, n);
+    default: load(real, static_cast<const float*>(from), stride, n);
   }
 }
 
@@ -427,6 +446,77 @@ void copy_turned(const HostPointwise& p, const Word* src, Word* dst, std::int64_
   }
 }
 
+// A row's place along the outer axes.
+class RowPlace {
+ public:
+  RowPlace(const HostPointwise& kernel, std::int64_t row) : p_(kernel) {
+    for (std::size_t axis = outer_axes(); axis-- > 0; row /= p_.sizes[axis]) at_[axis] = row % p_.sizes[axis];
+  }
+  void next() {
+    for (std::size_t axis = outer_axes(); axis-- > 0 && ++at_[axis] == p_.sizes[axis];) at_[axis] = 0;
+  }
+  // The address of the row's element `begin`.
+  void* in(void* array, const HostPointwise::Input& input, std::int64_t begin) const {
+    std::int64_t element = begin * input.strides.back();
+    for (std::size_t axis = 0; axis < outer_axes(); ++axis) element += at_[axis] * input.strides[axis];
+    return static_cast<char*>(array) + element * static_cast<std::int64_t>(bytes_of(input.dtype));
+  }
+
+ private:
+  std::size_t outer_axes() const { return p_.sizes.size() - 1; }
+  const HostPointwise& p_;
+  std::array<std::int64_t, Shape::kMaxRank> at_{};
+};
+
+// The address of element `at` of result k.
+void* place_of(const HostPointwise& p, void* const* arrays, std::size_t k, std::int64_t at) {
+  return static_cast<char*>(arrays[p.inputs.size() + k]) + at * static_cast<std::int64_t>(bytes_of(p.outputs[k].dtype));
+}
+
+// Makes n neighbours of the results, the first of which is `at`, from inputs that are in their registers.
+template <class R>
+void make(Registers<R>& file, const HostPointwise& p, void* const* arrays, std::int64_t at, std::int64_t n) {
+  const bool is_in_place = p.is_written_in_place();
+  if (is_in_place) file.real[p.outputs[0].from] = static_cast<R*>(place_of(p, arrays, 0, at));
+  execute(p.code, file, n);
+  for (std::size_t k = 0; k < p.outputs.size() && !is_in_place; ++k)
+    write(file, p.outputs[k], place_of(p, arrays, k, at), n);
+}
+
+// Units of several short rows each: an input that is not dense is gathered row by row into its register, once if all
+// rows have the same.
+template <class R>
+void run_short_rows(const HostPointwise& p, Registers<R>& file, void* const* arrays, std::int64_t begin,
+                    std::int64_t end) {
+  const std::int64_t inner = p.sizes.back(), together = p.rows_together(), all = p.rows();
+  struct Source {
+    const HostPointwise::Input* input;
+    void* array;
+  };
+  std::array<Source, HostPointwise::kMostRegisters> in_place, gathered;
+  std::size_t in_place_count = 0, gathered_count = 0;
+  for (std::size_t k = 0; k < p.inputs.size(); ++k) {
+    const HostPointwise::Input& input = p.inputs[k];
+    if (p.is_read_in_place(input))
+      in_place[in_place_count++] = {&input, arrays[k]};
+    else if (std::any_of(input.strides.begin(), input.strides.end() - 1, [](std::int64_t step) { return step != 0; }))
+      gathered[gathered_count++] = {&input, arrays[k]};
+    else
+      for (std::int64_t r = std::min(together, all - begin * together); r-- > 0;)
+        read(file, input, arrays[k], r * inner, inner);
+  }
+  RowPlace place(p, begin * together);
+  for (std::int64_t unit = begin; unit < end; ++unit) {
+    const std::int64_t row = unit * together, rows = std::min(together, all - row);
+    for (const auto& [input, array] : std::span(in_place).first(in_place_count))
+      file.real[input->to] = static_cast<R*>(place.in(array, *input, 0));
+    for (std::int64_t r = 0; r < rows; ++r, place.next())
+      for (const auto& [input, array] : std::span(gathered).first(gathered_count))
+        read(file, *input, place.in(array, *input, 0), r * inner, inner);
+    make(file, p, arrays, row * inner, rows * inner);
+  }
+}
+
 template <class R>
 void run_pointwise(const HostPointwise& p, void* const* arrays, const double* scalars, std::int64_t first_unit,
                    std::int64_t end_unit) {
@@ -434,16 +524,15 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
   static_assert(kAll * sizeof(R) <= kMostScratch);
   const Scratch scratch;
   R* const memory = static_cast<R*>(scratch.data);
-  const std::int64_t lanes = p.lanes(), inner = p.sizes.back();
-  const bool is_written_in_place = p.is_written_in_place();
+  const std::int64_t lanes = p.lanes(), inner = p.sizes.back(), together = p.rows_together();
   Registers<R> file;
   for (int at = 0; at < p.registers; ++at) file.real[at] = memory + at * lanes;
-  fill(file, p, scalars, std::min(inner, lanes));
-  const std::size_t outer_axes = p.sizes.size() - 1;
+  fill(file, p, scalars, std::min(together * inner, lanes));
+  if (together > 1) return run_short_rows(p, file, arrays, first_unit, end_unit);
   const std::int64_t units_of_row = (inner + lanes - 1) / lanes;
   const bool is_copy = p.is_copy();
   const bool is_turned = p.turned_axis() >= 0;
-  if (is_turned || (is_copy && outer_axes > 0 && units_of_row == 1 && p.inputs[0].strides.back() == 1)) {
+  if (is_turned || (is_copy && p.sizes.size() > 1 && units_of_row == 1 && p.inputs[0].strides.back() == 1)) {
     const auto copy_all = [&](const auto* from, auto* to) {
       return is_turned ? copy_turned(p, from, to, first_unit, end_unit) : copy_rows(p, from, to, first_unit, end_unit);
     };
@@ -453,41 +542,24 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
       copy_all(static_cast<const std::int32_t*>(arrays[0]), static_cast<std::int32_t*>(arrays[1]));
     return;
   }
+  std::array<bool, HostPointwise::kMostRegisters> is_in_place;
+  for (std::size_t k = 0; k < p.inputs.size(); ++k) is_in_place[k] = !is_copy && p.is_read_in_place(p.inputs[k]);
   std::int64_t row = first_unit / units_of_row;
-  std::array<std::int64_t, Shape::kMaxRank> place{};  // of the row along the outer axes
-  for (std::size_t axis = outer_axes, rest = static_cast<std::size_t>(row); axis-- > 0;) {
-    place[axis] = static_cast<std::int64_t>(rest) % p.sizes[axis];
-    rest /= static_cast<std::size_t>(p.sizes[axis]);
-  }
-  const auto next_row = [&] {
-    ++row;
-    for (std::size_t axis = outer_axes; axis-- > 0 && ++place[axis] == p.sizes[axis];) place[axis] = 0;
-  };
-  for (std::int64_t unit = first_unit; unit < end_unit; next_row()) {
+  RowPlace place(p, row);
+  for (std::int64_t unit = first_unit; unit < end_unit; ++row, place.next()) {
     const std::int64_t first = row * units_of_row, end = std::min(end_unit, first + units_of_row);
     for (; unit < end; ++unit) {
       const std::int64_t begin = (unit - first) * lanes, n = std::min(lanes, inner - begin);
-      const std::int64_t at = row * inner + begin;
-      const auto place_of = [&](std::size_t k) {
-        return static_cast<char*>(arrays[p.inputs.size() + k]) +
-               at * static_cast<std::int64_t>(bytes_of(p.outputs[k].dtype));
-      };
-      if (is_copy) file.real[p.outputs[0].from] = reinterpret_cast<R*>(place_of(0));
+      if (is_copy) file.real[p.outputs[0].from] = static_cast<R*>(place_of(p, arrays, 0, row * inner + begin));
       for (std::size_t k = 0; k < p.inputs.size(); ++k) {
         const HostPointwise::Input& input = p.inputs[k];
-        std::int64_t element = begin * input.strides.back();
-        for (std::size_t axis = 0; axis < outer_axes; ++axis) element += place[axis] * input.strides[axis];
-        char* const from = static_cast<char*>(arrays[k]) + element * static_cast<std::int64_t>(bytes_of(input.dtype));
-        if (!is_copy && p.is_read_in_place(input))
-          file.real[input.to] = reinterpret_cast<R*>(from);
+        void* const from = place.in(arrays[k], input, begin);
+        if (is_in_place[k])
+          file.real[input.to] = static_cast<R*>(from);
         else
-          read(file, input, from, n);
+          read(file, input, from, 0, n);
       }
-      if (is_copy) continue;
-      if (is_written_in_place) file.real[p.outputs[0].from] = reinterpret_cast<R*>(place_of(0));
-      execute(p.code, file, n);
-      for (std::size_t k = 0; k < p.outputs.size() && !is_written_in_place; ++k)
-        write(file, p.outputs[k], place_of(k), n);
+      if (!is_copy) make(file, p, arrays, row * inner + begin, n);
     }
   }
 }

@@ -311,14 +311,14 @@ void store_sums(const HostProduct& s, const T* sums, const T* bias, const T* res
 // by_lanes is sums_by_lanes of the launch's width, so that all widths share the rest; it is compiled once a type.
 template <class T>
 [[gnu::noinline]] void product(const HostProduct& s, const T* a0, const T* b0, const T* bias, const T* residual, T* c,
-                               decltype(&sums_by_lanes<T, 2>) by_lanes) {
+                               std::int64_t first, std::int64_t last, decltype(&sums_by_lanes<T, 2>) by_lanes) {
   constexpr std::int64_t tile = kProductColumns, most_turned = 256;
   constexpr int together = 4;
   static_assert(most_turned * tile * sizeof(T) <= kMostScratch);
   const Scratch scratch;
   T* const turned = static_cast<T*>(scratch.data);
   T sums[together * tile];
-  for (std::int64_t z = 0; z < s.outer * s.inner; ++z) {
+  for (std::int64_t z = first; z < last; ++z) {
     const T* const a = a0 + z / s.inner * s.a_outer + z % s.inner * s.a_inner;
     const T* const b = b0 + z / s.inner * s.b_outer + z % s.inner * s.b_inner;
     for (std::int64_t begin = 0; begin < s.n; begin += tile) {
@@ -478,12 +478,14 @@ template void host_arange_at<kThisLevel, float>(std::int64_t, float, float, bool
 template void host_arange_at<kThisLevel, double>(std::int64_t, double, double, bool, double*);
 
 template <HostLevel L, class T>
-void host_product_at(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c) {
-  with_width(shape.width, [&](auto width) { product<T>(shape, a, b, bias, residual, c, &sums_by_lanes<T, width>); });
+void host_product_at(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c,
+                     std::int64_t begin, std::int64_t end) {
+  with_width(shape.width,
+             [&](auto width) { product<T>(shape, a, b, bias, residual, c, begin, end, &sums_by_lanes<T, width>); });
 }
 template void host_product_at<kThisLevel, float>(const HostProduct&, const float*, const float*, const float*,
-                                                 const float*, float*);
+                                                 const float*, float*, std::int64_t, std::int64_t);
 template void host_product_at<kThisLevel, double>(const HostProduct&, const double*, const double*, const double*,
-                                                  const double*, double*);
+                                                  const double*, double*, std::int64_t, std::int64_t);
 
 }  // namespace samebytes::detail

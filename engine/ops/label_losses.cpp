@@ -1,7 +1,6 @@
 // Losses of class labels other than cross-entropy. The value of a row's own class is gathered; if the other classes
 // count, the label is compared with the class numbers, which gives a mask of the row's columns.
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "graph/autocast.h"
@@ -19,11 +18,20 @@ namespace detail {
 namespace {
 
 using R = PointwiseRow::Result;
+using G = const GradientRequest&;
+using Arrays = std::vector<Array>;
 
-extern const PointwiseRow kNoClass;
-const PointwiseRow kNoClass{
-    "no_class", 1,      1, "SB_TRUTH($0 < SB_ZERO) + SB_TRUTH($0 >= #0)", "Or(Less($0,0),GreaterOrEqual($0,#0))",
-    R::truth,   nullptr};
+// clang-format off
+// ($0 = dy, $1 = y): dy where y counts.
+extern const PointwiseRow kMarginOverGrad, kMarginOver;
+const PointwiseRow kMarginOverGrad{"margin_over_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", nullptr, R::same, [](G g) -> Arrays {
+  return {apply_row<kMarginOverGrad>({g.dy[0], g.src[1]}), Array()}; }, 0b10};
+// How far the scores $0 of other classes ($2: truth, the own class) are above the row's own score $1 less #0.
+const PointwiseRow kMarginOver{"margin_over", 3, 1, "SB_WHERE($2, SB_ZERO, SB_WHERE(SB_TRUTH($0 - $1 + #0 < SB_ZERO), SB_ZERO, $0 - $1 + #0))",
+  "Where($2,0,Relu(Add(Sub($0,$1),#0)))", R::same, [](G g) -> Arrays {
+  const Array dx = apply_row<kMarginOverGrad>({g.dy[0], g.dst[0]});
+  return {dx, g.wanted[1] ? -dx : Array(), Array()}; }};
+// clang-format on
 
 // Labels of the rows of `scores` [..., C].
 class Labels {
@@ -33,15 +41,15 @@ class Labels {
          std::optional<std::int32_t> ignored = {});
 
   Dtype dtype() const { return dtype_; }
-  // Truth [..., C]: not the class of the row.
-  Array others() const { return not_equal(places_, arange(0, static_cast<double>(classes_), 1, i32)); }
+  // Truth [..., C]: the class of the row.
+  Array own() const { return equal(places_, arange(0, static_cast<double>(classes_), 1, i32)); }
   // The value of a [..., C] in the row's class; NaN if the label is no class.
-  Array pick(const Array& a) const { return squeeze(gather_at(a, a.shape().rank() - 1, places_, true), -1); }
+  Array pick(const Array& a) const { return squeeze(pick_kept(a), -1); }
+  // The same as [..., 1].
+  Array pick_kept(const Array& a) const { return gather_at(a, a.shape().rank() - 1, places_, true); }
   // weight[t] of each row, or an empty handle.
   const Array& weight() const { return weight_; }
-  // Losses of rows with labels that are no class become NaN, of ignored rows 0.
-  Array checked(const Array& losses) const;
-  // The same of losses that are NaN there already, as what pick() gives is.
+  // 0 for ignored rows.
   Array without_ignored(const Array& losses) const;
   // The mean of weighted losses over the sum of the weights of the rows that count.
   Array weighted_mean(const Array& losses) const;
@@ -49,8 +57,8 @@ class Labels {
  private:
   Dtype dtype_;
   std::int64_t classes_;
-  // target_: as it was given; places_: labels i32 [..., 1]; counts_: truth, where some rows are ignored
-  Array target_, places_, weight_, counts_;
+  // places_: labels i32 [..., 1]; counts_: truth, where some rows are ignored
+  Array places_, weight_, counts_;
   std::optional<std::int32_t> ignored_;
 };
 
@@ -69,17 +77,11 @@ Labels::Labels(const char* op, const Array& scores, const char* name, const Arra
   dtype_ = scores.dtype() == f64 ? f64 : f32;
   const Array numbers = target.dtype() == i32 ? target : astype(target, i32);
   places_ = unsqueeze(numbers, -1);
-  target_ = target;
   if (ignored_) counts_ = differs(astype(target, f32), static_cast<double>(*ignored_));
   if (weight.defined()) {
     weight_ = take(as_dtype(stop_gradient(weight), dtype_), numbers);
     if (ignored_) weight_ = where(counts_, weight_, full({}, 0.0, dtype_));  // the ignored label may be no class
   }
-}
-
-Array Labels::checked(const Array& losses) const {
-  const Array outside = apply_row<kNoClass>({astype(target_, f32)}, {static_cast<double>(classes_)});
-  return without_ignored(masked_fill(losses, outside, std::numeric_limits<double>::quiet_NaN()));
 }
 
 Array Labels::without_ignored(const Array& losses) const {
@@ -149,7 +151,7 @@ Array focal_loss(const Input& logits, const Input& target, const FocalOptions& o
   const Array losses = -labels.pick(log_softmax(as_dtype(logits, labels.dtype())));
   Array focused = detail::focus(losses, 1.0 - exp(-losses), options.gamma);
   if (labels.weight().defined()) focused = focused * labels.weight();
-  return reduce_loss(labels.checked(focused), options.reduction);
+  return reduce_loss(focused, options.reduction);  // NaN where the label is no class, as what pick() gives is
 }
 
 const detail::CastRow kSigmoidFocalLossCast{"sigmoid_focal_loss", CastRule::keep_f32};
@@ -175,12 +177,12 @@ Array multi_margin_loss(const Input& score, const Input& target, const MultiMarg
   if (options.p != 1 && options.p != 2)
     throw ArgumentError("multi_margin_loss: p must be 1 or 2, got " + std::to_string(options.p));
   const Array x = as_dtype(score, labels.dtype());
-  Array over = relu(x - unsqueeze(labels.pick(x), -1) + options.margin);
-  if (options.p == 2) over = square(over);
-  const Array theirs = where(labels.others(), over, full({}, 0.0, labels.dtype()));
-  Array losses = sum(theirs, {-1}) / static_cast<double>(score.shape().back());
+  Array theirs = detail::apply_row<detail::kMarginOver>({x, labels.pick_kept(x), labels.own()}, {options.margin});
+  if (options.p == 2) theirs = square(theirs);
+  if (options.reduction == Reduction::mean && !labels.weight().defined()) return mean(theirs);
+  Array losses = mean(theirs, {-1});
   if (labels.weight().defined()) losses = losses * labels.weight();
-  return reduce_loss(labels.checked(losses), options.reduction);
+  return reduce_loss(losses, options.reduction);  // NaN where the label is no class, as what pick() gives is
 }
 
 }  // namespace samebytes

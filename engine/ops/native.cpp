@@ -2,11 +2,11 @@
 #include "ops/native.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdlib>
-#include <mutex>
 #include <new>
 #include <type_traits>
-#include <vector>
 
 #include "ops/gemm.h"
 #include "ops/sizes.h"
@@ -54,26 +54,13 @@ HostLevel host_level() {
 
 namespace {
 
-struct ScratchPool {
-  std::mutex mutex;
-  std::vector<void*> free;
-};
-ScratchPool& scratch_pool() {
-  static auto& pool = *new ScratchPool;  // never destroyed: threads of drivers outlive main()
-  return pool;
-}
+// Blocks that nobody uses. A lock would cost two threads that take one at the same time more than their work.
+constexpr std::size_t kKeptScratch = 16;
+std::array<std::atomic<void*>, kKeptScratch> kept_scratch;
 
 void* take_scratch() {
-  ScratchPool& pool = scratch_pool();
-  {
-    const std::lock_guard lock(pool.mutex);
-    if (!pool.free.empty()) {
-      void* const block = pool.free.back();
-      pool.free.pop_back();
-      return block;
-    }
-    pool.free.reserve(pool.free.capacity() + 1);  // so that giving it back does not fail
-  }
+  for (std::atomic<void*>& kept : kept_scratch)
+    if (void* const block = kept.load(std::memory_order_relaxed) ? kept.exchange(nullptr) : nullptr) return block;
   void* const block = std::aligned_alloc(64, kMostScratch);
   if (block == nullptr) throw std::bad_alloc();
   return block;
@@ -83,9 +70,11 @@ void* take_scratch() {
 
 Scratch::Scratch() : data(take_scratch()) {}
 Scratch::~Scratch() {
-  ScratchPool& pool = scratch_pool();
-  const std::lock_guard lock(pool.mutex);
-  pool.free.push_back(data);
+  for (std::atomic<void*>& kept : kept_scratch) {
+    void* none = nullptr;
+    if (kept.load(std::memory_order_relaxed) == nullptr && kept.compare_exchange_strong(none, data)) return;
+  }
+  std::free(data);
 }
 
 void gemm_native(const float* a, const float* b, float* c, const GemmProblem& problem) {
@@ -102,18 +91,34 @@ std::int64_t HostPointwise::lanes() const {
   return lanes;
 }
 
-std::int64_t HostPointwise::units() const {
+std::int64_t HostPointwise::rows() const {
   std::int64_t rows = 1;
   for (std::size_t axis = 0; axis + 1 < sizes.size(); ++axis) rows *= sizes[axis];
+  return rows;
+}
+
+std::int64_t HostPointwise::rows_together() const {
+  if (is_copy() || sizes.back() == 0) return 1;
+  return std::max<std::int64_t>(1, std::min(lanes() / sizes.back(), rows()));
+}
+
+std::int64_t HostPointwise::units() const {
+  const std::int64_t rows = this->rows();
   if (const int turned = turned_axis(); turned >= 0) {
     const std::int64_t size = sizes[static_cast<std::size_t>(turned)];
     return rows / size * ceil_div(size, kTurnedRows) * ceil_div(sizes.back(), kTurnedInner);
   }
+  if (const std::int64_t together = rows_together(); together > 1) return ceil_div(rows, together);
   return rows * ceil_div(sizes.back(), lanes());
 }
 
 bool HostPointwise::is_read_in_place(const Input& input) const {
   if (input.strides.back() != 1 || !is_of_register(input.dtype)) return false;
+  if (rows_together() > 1) {
+    std::int64_t dense = 1;
+    for (std::size_t axis = sizes.size(); axis-- > 0; dense *= sizes[axis])
+      if (sizes[axis] > 1 && input.strides[axis] != dense) return false;
+  }
   return outputs.size() == 1 ||
          std::none_of(outputs.begin(), outputs.end(), [&](const Output& output) { return output.from == input.to; });
 }
@@ -137,9 +142,13 @@ bool HostPointwise::is_written_in_place() const {
 }
 
 double HostPointwise::starts() const {
-  constexpr double of_row = 0.25;  // of a copy: the next stretch of neighbours
+  constexpr double of_row = 0.25;  // the next stretch of neighbours, where it is only read or moved
   const bool is_of_rows = is_copy() && inputs[0].strides.back() == 1;
-  return (is_of_rows ? of_row : passes()) * static_cast<double>(units());
+  double starts = (is_of_rows ? of_row : passes()) * static_cast<double>(units());
+  if (rows_together() > 1)
+    for (const Input& input : inputs)
+      if (!is_read_in_place(input)) starts += of_row * static_cast<double>(rows());
+  return starts;
 }
 
 double HostPointwise::passes() const {
@@ -188,6 +197,24 @@ template void host_arange(std::int64_t, float, float, bool, float*);
 template void host_arange(std::int64_t, double, double, bool, double*);
 
 template <class T>
+void host_uniform(const HostStream& stream, std::int64_t n, int bits, T low, T span, T* dst, std::int64_t begin,
+                  std::int64_t end) {
+  at_level([&](auto level) { host_uniform_at<level, T>(stream, n, bits, low, span, dst, begin, end); });
+}
+template void host_uniform(const HostStream&, std::int64_t, int, float, float, float*, std::int64_t, std::int64_t);
+template void host_uniform(const HostStream&, std::int64_t, int, double, double, double*, std::int64_t, std::int64_t);
+
+template <class T>
+void host_dropout(const HostStream& stream, std::int64_t n, std::uint32_t threshold, T scale, const T* src, T* dst,
+                  std::int64_t begin, std::int64_t end) {
+  at_level([&](auto level) { host_dropout_at<level, T>(stream, n, threshold, scale, src, dst, begin, end); });
+}
+template void host_dropout(const HostStream&, std::int64_t, std::uint32_t, float, const float*, float*, std::int64_t,
+                           std::int64_t);
+template void host_dropout(const HostStream&, std::int64_t, std::uint32_t, double, const double*, double*, std::int64_t,
+                           std::int64_t);
+
+template <class T>
 void host_sums(const HostScan& shape, const T* src, T* dst) {
   at_level([&](auto level) { host_sums_at<level, T>(shape, src, dst); });
 }
@@ -203,11 +230,14 @@ template void host_products(const HostScan&, const float*, float*);
 template void host_products(const HostScan&, const double*, double*);
 
 template <class T>
-void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c) {
-  at_level([&](auto level) { host_product_at<level, T>(shape, a, b, bias, residual, c); });
+void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c,
+                  std::int64_t begin, std::int64_t end) {
+  at_level([&](auto level) { host_product_at<level, T>(shape, a, b, bias, residual, c, begin, end); });
 }
-template void host_product(const HostProduct&, const float*, const float*, const float*, const float*, float*);
-template void host_product(const HostProduct&, const double*, const double*, const double*, const double*, double*);
+template void host_product(const HostProduct&, const float*, const float*, const float*, const float*, float*,
+                           std::int64_t, std::int64_t);
+template void host_product(const HostProduct&, const double*, const double*, const double*, const double*, double*,
+                           std::int64_t, std::int64_t);
 
 HostKernel host_kernel(std::string_view entry) {
   HostKernel kernel{};

@@ -52,11 +52,18 @@ void host_argmax_at(std::int64_t outer, std::int64_t reduced, std::int64_t inner
 template <HostLevel, class T>
 void host_arange_at(std::int64_t n, T start, T step, bool is_fused, T* dst);
 template <HostLevel, class T>
+void host_uniform_at(const HostStream& stream, std::int64_t n, int bits, T low, T span, T* dst, std::int64_t begin,
+                     std::int64_t end);
+template <HostLevel, class T>
+void host_dropout_at(const HostStream& stream, std::int64_t n, std::uint32_t threshold, T scale, const T* src, T* dst,
+                     std::int64_t begin, std::int64_t end);
+template <HostLevel, class T>
 void host_sums_at(const HostScan& shape, const T* src, T* dst);
 template <HostLevel, class T>
 void host_products_at(const HostScan& shape, const T* src, T* dst);
 template <HostLevel, class T>
-void host_product_at(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c);
+void host_product_at(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c,
+                     std::int64_t begin, std::int64_t end);
 template <HostLevel>
 HostKernel host_kernel_at(std::string_view entry);
 

@@ -162,6 +162,7 @@ const PointwiseRow kSquare{"square", 1, 0, "$0 * $0", "Mul($0,$0)", R::same, [](
 const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), -$0, $0)", "Abs($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
 const PointwiseRow kSin{"sin", 1, 0, "sb_sin($0)", "Sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
 const PointwiseRow kCos{"cos", 1, 0, "sb_cos($0)", "Cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
+const PointwiseRow kTan{"tan", 1, 0, "sb_tan($0)", "Tan($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (square(g.dst[0]) + 1.0)}; }};
 const PointwiseRow kAsin{"asin", 1, 0, "sb_asin($0)", "Asin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(1.0 - square(g.src[0]))}; }};
 const PointwiseRow kAcos{"acos", 1, 0, "sb_acos($0)", "Acos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * rsqrt(1.0 - square(g.src[0])))}; }};
 const PointwiseRow kAtan{"atan", 1, 0, "sb_atan($0)", "Atan($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (square(g.src[0]) + 1.0)}; }};
@@ -473,10 +474,7 @@ SAMEBYTES_UNARY(cosh, kCosh)
 SAMEBYTES_UNARY(asinh, kAsinh)
 SAMEBYTES_UNARY(acosh, kAcosh)
 SAMEBYTES_UNARY(atanh, kAtanh)
-Array tan(const Input& a) {
-  const Array x = detail::floating(a);
-  return sin(x) / cos(x);
-}
+SAMEBYTES_UNARY(tan, kTan)
 Array reciprocal(const Input& a) { return 1.0 / a; }
 SAMEBYTES_UNARY(sqrt, kSqrt)
 SAMEBYTES_UNARY(rsqrt, kRsqrt)

@@ -184,10 +184,52 @@ std::vector<AxisWindows> adaptive_volumes(const char* op, const Array& src, cons
   return lists;
 }
 
-// Each axis' means, as weighted sums; `share(axis, o)` is the weight of the places of window o.
+// All axes as one table of the windows' places. `shares` are the weights of each axis.
+AxisTaps joint_taps(const std::vector<AxisWindows>& lists, const std::vector<std::vector<double>>& shares) {
+  AxisTaps all{.in = 1, .taps = 1, .places = {0}, .weights = {1}};
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    const AxisWindows& list = lists[i];
+    AxisTaps next{.in = all.in * list.in, .taps = all.taps * list.taps, .places = {}, .weights = {}};
+    next.places.reserve(all.places.size() * list.places.size());
+    next.weights.reserve(all.places.size() * list.places.size());
+    for (auto window = all.places.begin(); window != all.places.end(); window += all.taps) {
+      const double weight = all.weights[static_cast<std::size_t>(window - all.places.begin())];
+      for (std::int64_t o = 0; o < list.out; ++o) {
+        const double both = weight * shares[i][static_cast<std::size_t>(o)];
+        const auto within = list.places.begin() + o * list.taps;
+        for (auto high = window; high != window + all.taps; ++high)
+          for (auto low = within; low != within + list.taps; ++low) {
+            next.places.push_back(*high < 0 || *low < 0 ? -1 : i32_of(*high * list.in + *low));
+            next.weights.push_back(both);
+          }
+      }
+    }
+    all = std::move(next);
+  }
+  return all;
+}
+
+// The means of windows as weighted sums, at once where the table is small, else axis by axis; `share(axis, o)` is the
+// weight of the places of window o.
 template <class Share>
 Array weighted_windows(const Array& src, const std::vector<AxisWindows>& lists, const Share& share) {
+  constexpr std::int64_t kMostJoint = 1024;
   Array y = as_dtype(src, src.dtype() == f64 ? f64 : f32);
+  std::int64_t places = 1, entries = 1;
+  for (const AxisWindows& list : lists) {
+    places *= list.in;
+    entries = std::min(entries, kMostJoint + 1) * std::ssize(list.places);
+  }
+  if (entries <= kMostJoint && src.size() > 0) {
+    std::vector<std::vector<double>> shares(lists.size());
+    Shape shape = src.shape();
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      shape[static_cast<int>(i) + 1] = lists[i].out;
+      for (std::int64_t o = 0; o < lists[i].out; ++o) shares[i].push_back(share(i, o));
+    }
+    y = resample_axis(reshape(y, {src.shape()[0], places, src.shape().back()}), 1, joint_taps(lists, shares));
+    return as_dtype(reshape(y, shape), src.dtype());
+  }
   for (std::size_t i = 0; i < lists.size(); ++i) {
     const AxisWindows& list = lists[i];
     AxisTaps taps{.in = list.in, .taps = list.taps, .places = list.places, .weights = {}};
@@ -224,19 +266,22 @@ void check_pooling(const char* op, const Array& src, const PoolWindows& w) {
             "kernel, stride and dilation must be at least 1", src, "src");
     require(w.pad[a] >= 0 && w.pad_end[a] >= 0 && w.divisor >= 0, op, "pad and divisor must be at least 0", src, "src");
   }
-  const std::string kernel = "kernel " + describe_sides(w, w.kernel), pad = "pad " + describe_sides(w, w.pad);
+  const auto kernel = [&] { return "kernel " + describe_sides(w, w.kernel); };
+  const auto pad = [&] { return "pad " + describe_sides(w, w.pad); };
   for (int i = 0; i < w.axes; ++i) {
     const auto a = static_cast<std::size_t>(i);
     const std::int64_t in = src.shape()[i + 1], out = pooled_size(w, i, in);
-    require(out >= 1, op, (kernel + " must fit in the " + kPooled[w.axes - 1] + " with " + pad).c_str(), src, "src");
+    if (out < 1)
+      require(false, op, (kernel() + " must fit in the " + kPooled[w.axes - 1] + " with " + pad()).c_str(), src, "src");
     // Without gaps the outermost windows are the ones that may miss src.
     const std::int64_t next = w.dilation[a] == 1 ? std::max<std::int64_t>(out - 1, 1) : 1;
     for (std::int64_t o = 0; o < out; o += next)
-      require(has_place(w, a, in, o), op,
-              ("every window must have a place of src, with " + kernel + " and " + pad + " window " +
-               std::to_string(o) + " of axis " + std::to_string(i + 1) + " has none")
-                  .c_str(),
-              src, "src");
+      if (!has_place(w, a, in, o))
+        require(false, op,
+                ("every window must have a place of src, with " + kernel() + " and " + pad() + " window " +
+                 std::to_string(o) + " of axis " + std::to_string(i + 1) + " has none")
+                    .c_str(),
+                src, "src");
   }
 }
 

@@ -1,9 +1,12 @@
 // Random arrays and dropout from counter-based streams (cl/*/random.cl). Seed, counter, domain and all other numbers
 // are changing scalars, so the next draw is the same plan.
+#include <bit>
 #include <cmath>
 
 #include "graph/launch.h"
 #include "ops/as_value.h"
+#include "ops/host.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -21,6 +24,33 @@ std::vector<Scalar> stream_of(RandomKey key, std::initializer_list<Scalar> numbe
   return scalars;
 }
 
+// As many values as a pass over them takes: ten rounds of words.
+constexpr double kHostPasses = 12;
+HostWork random_work(std::int64_t n) {
+  return {.steps = static_cast<double>(ceil_div(n, HostStream::kUnit)), .values = kHostPasses * static_cast<double>(n)};
+}
+HostStream stream_in(const double* scalars) {
+  return {std::bit_cast<std::uint64_t>(scalars[0]), std::bit_cast<std::uint64_t>(scalars[1]),
+          std::bit_cast<std::uint64_t>(scalars[2])};
+}
+template <class T>
+void add_host_uniform(KernelCall& call, std::int64_t n, int bits) {
+  call.on_host(random_work(n), ceil_div(n, HostStream::kUnit),
+               [=](void* const* arrays, const double* scalars, std::int64_t begin, std::int64_t end) {
+                 host_uniform(stream_in(scalars), n, bits, static_cast<T>(scalars[3]), static_cast<T>(scalars[4]),
+                              static_cast<T*>(arrays[0]), begin, end);
+               });
+}
+template <class T>
+void add_host_dropout(KernelCall& call, std::int64_t n) {
+  call.on_host(random_work(n), ceil_div(n, HostStream::kUnit),
+               [=](void* const* arrays, const double* scalars, std::int64_t begin, std::int64_t end) {
+                 const auto threshold = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(scalars[3]));
+                 host_dropout(stream_in(scalars), n, threshold, static_cast<T>(scalars[4]),
+                              static_cast<const T*>(arrays[0]), static_cast<T*>(arrays[1]), begin, end);
+               });
+}
+
 // Scalars: seed, counter, first block, low, span.
 class Uniform final : public Op {
  public:
@@ -29,9 +59,11 @@ class Uniform final : public Op {
   void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(bits_)); }
   void launch(Launch& run) const override {
     const std::int64_t n = run.dst_shape().size();
-    run.kernel("random_uniform", run.dst_dtype())
-        .args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicReal{3}, DynamicReal{4}, bits_)
+    KernelCall call = run.kernel("random_uniform", run.dst_dtype());
+    call.args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicReal{3}, DynamicReal{4}, bits_)
         .over_elements(block_count(n));
+    if (n <= kMostHostValues && run.dst_dtype() == f32) add_host_uniform<float>(call, n, bits_);
+    if (n <= kMostHostValues && run.dst_dtype() == f64) add_host_uniform<double>(call, n, bits_);
   }
 
  private:
@@ -57,9 +89,11 @@ class Dropout final : public Op {
   std::string_view name() const override { return "dropout"; }
   void launch(Launch& run) const override {
     const std::int64_t n = run.dst_shape().size();
-    run.kernel("random_dropout", run.dst_dtype())
-        .args(run.src(0), run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicBits{3}, DynamicReal{4})
+    KernelCall call = run.kernel("random_dropout", run.dst_dtype());
+    call.args(run.src(0), run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicBits{3}, DynamicReal{4})
         .over_elements(block_count(n));
+    if (n <= kMostHostValues && run.dst_dtype() == f32) add_host_dropout<float>(call, n);
+    if (n <= kMostHostValues && run.dst_dtype() == f64) add_host_dropout<double>(call, n);
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array& dy = request.dy[0];

@@ -1,8 +1,10 @@
-// roi_align: the samples of each bin as rows that the host names and weighs, taken and added on the device.
+// roi_align: the samples of each bin as rows that the host names and weighs, taken and added on the device, as many of
+// them at a time as fit into a few megabytes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/op.h"
@@ -13,45 +15,46 @@
 namespace samebytes {
 namespace {
 
-// The elements that one bin reads, four for each of its samples.
-struct BinSamples {
-  std::vector<std::int32_t> rows;
-  std::vector<double> weights;
-};
+constexpr std::int64_t kMostTaken = std::int64_t{1} << 22;  // elements of samples at a time
 
-// The two neighbours of a place along an axis of n elements.
-struct AxisNeighbours {
+// A sample's place along an axis of n elements: its two neighbours.
+struct AxisSample {
   std::int64_t low = 0, high = 0;
   double weight = 0;  // of `high`
+  bool is_outside = false;
 };
 
-AxisNeighbours around(double at, std::int64_t n) {
+AxisSample around(double at, std::int64_t n) {
+  AxisSample sample;
+  sample.is_outside = at < -1 || at > static_cast<double>(n);
   at = std::max(at, 0.0);
-  const auto low = static_cast<std::int64_t>(at);
-  if (low >= n - 1) return {n - 1, n - 1, 0};
-  return {low, low + 1, at - static_cast<double>(low)};
+  sample.low = sample.high = std::min(static_cast<std::int64_t>(at), n - 1);
+  if (sample.low < n - 1) {
+    ++sample.high;
+    sample.weight = at - static_cast<double>(sample.low);
+  }
+  return sample;
 }
 
-struct RoiSource {
-  std::int64_t images, h, w;
+// The samples of one box: those of each of its bins along an axis, one bin after the other.
+struct BoxSamples {
+  std::int64_t image = 0;
+  int rows = 0, columns = 0;  // of a bin
+  std::vector<AxisSample> y, x;
+  std::size_t reads() const {
+    return std::size_t{4} * static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+  }
 };
 
-void add_sample(BinSamples& bin, const RoiSource& src, std::int64_t image, double y, double x) {
-  const auto is_outside = [](double at, std::int64_t n) { return at < -1 || at > static_cast<double>(n); };
-  const bool is_out = is_outside(y, src.h) || is_outside(x, src.w);
-  const AxisNeighbours a = around(y, src.h), b = around(x, src.w);
-  const auto add = [&](std::int64_t row, std::int64_t column, double weight) {
-    bin.rows.push_back(static_cast<std::int32_t>((image * src.h + row) * src.w + column));
-    bin.weights.push_back(is_out ? 0.0 : weight);
-  };
-  add(a.low, b.low, (1 - a.weight) * (1 - b.weight));
-  add(a.low, b.high, (1 - a.weight) * b.weight);
-  add(a.high, b.low, a.weight * (1 - b.weight));
-  add(a.high, b.high, a.weight * b.weight);
+std::vector<AxisSample> along(double begin, double bin, int bins, int samples, std::int64_t n) {
+  std::vector<AxisSample> list;
+  list.reserve(static_cast<std::size_t>(bins) * static_cast<std::size_t>(samples));
+  for (int i = 0; i < bins; ++i)
+    for (int k = 0; k < samples; ++k) list.push_back(around(begin + i * bin + (k + 0.5) * bin / samples, n));
+  return list;
 }
 
-// The bins of one box, row by row.
-std::vector<BinSamples> bins_of(const double* box, std::int64_t image, const RoiSource& src, const RoiAlignOptions& o) {
+BoxSamples samples_of(const double* box, std::int64_t image, const Shape& src, const RoiAlignOptions& o) {
   const double shift = o.aligned ? 0.5 : 0.0, x1 = box[0] * o.spatial_scale - shift,
                y1 = box[1] * o.spatial_scale - shift;
   double width = box[2] * o.spatial_scale - shift - x1, height = box[3] * o.spatial_scale - shift - y1;
@@ -63,19 +66,51 @@ std::vector<BinSamples> bins_of(const double* box, std::int64_t image, const Roi
   const auto samples = [&](double size) {
     return o.sampling_ratio > 0 ? o.sampling_ratio : static_cast<int>(std::ceil(std::clamp(size, 0.0, 4096.0)));
   };
-  const int rows = samples(bin_h), columns = samples(bin_w);
-  std::vector<BinSamples> bins(static_cast<std::size_t>(o.out_h) * static_cast<std::size_t>(o.out_w));
-  for (int i = 0; i < o.out_h; ++i)
-    for (int j = 0; j < o.out_w; ++j) {
-      BinSamples& bin = bins[static_cast<std::size_t>(i * o.out_w + j)];
-      for (int r = 0; r < rows; ++r)
-        for (int c = 0; c < columns; ++c)
-          add_sample(bin, src, image, y1 + i * bin_h + (r + 0.5) * bin_h / rows,
-                     x1 + j * bin_w + (c + 0.5) * bin_w / columns);
-      if (o.mode == RoiAlignMode::mean)
-        for (double& weight : bin.weights) weight /= std::max(rows * columns, 1);
-    }
-  return bins;
+  BoxSamples of_box{.image = image, .rows = samples(bin_h), .columns = samples(bin_w), .y = {}, .x = {}};
+  of_box.y = along(y1, bin_h, o.out_h, of_box.rows, src[1]);
+  of_box.x = along(x1, bin_w, o.out_w, of_box.columns, src[2]);
+  return of_box;
+}
+
+// Rows of src [N H W, C] that the bins read, and their weights, [bins, reads]. A bin with fewer samples than others
+// repeats its first one for the maximum and adds nothing to the sum.
+template <class T>
+std::pair<Array, Array> table_of(const std::vector<BoxSamples>& boxes, std::size_t reads, const Shape& src,
+                                 const RoiAlignOptions& o) {
+  const std::int64_t n = std::ssize(boxes) * o.out_h * o.out_w, count = static_cast<std::int64_t>(reads);
+  std::vector<std::int32_t> index;
+  std::vector<T> weights;
+  index.reserve(static_cast<std::size_t>(n) * reads);
+  weights.reserve(static_cast<std::size_t>(n) * reads);
+  for (const BoxSamples& box : boxes) {
+    const double share = o.mode == RoiAlignMode::mean ? 1.0 / std::max(box.rows * box.columns, 1) : 1.0;
+    for (int i = 0; i < o.out_h; ++i)
+      for (int j = 0; j < o.out_w; ++j) {
+        const std::size_t first = index.size();
+        for (int r = 0; r < box.rows; ++r) {
+          const AxisSample& y = box.y[static_cast<std::size_t>(i * box.rows + r)];
+          const std::int64_t low = (box.image * src[1] + y.low) * src[2], high = (box.image * src[1] + y.high) * src[2];
+          for (int c = 0; c < box.columns; ++c) {
+            const AxisSample& x = box.x[static_cast<std::size_t>(j * box.columns + c)];
+            const double all = y.is_outside || x.is_outside ? 0.0 : share;
+            const auto add = [&](std::int64_t row, double weight) {
+              index.push_back(static_cast<std::int32_t>(row));
+              weights.push_back(static_cast<T>(weight * all));
+            };
+            add(low + x.low, (1 - y.weight) * (1 - x.weight));
+            add(low + x.high, (1 - y.weight) * x.weight);
+            add(high + x.low, y.weight * (1 - x.weight));
+            add(high + x.high, y.weight * x.weight);
+          }
+        }
+        const bool has_none = index.size() == first;
+        const std::int32_t row = has_none ? 0 : index[first];
+        const T weight = has_none || o.mode == RoiAlignMode::mean ? T{0} : weights[first];
+        index.resize(first + reads, row);
+        weights.resize(first + reads, weight);
+      }
+  }
+  return {array(std::span<const std::int32_t>(index), {n, count}), array(std::span<const T>(weights), {n, count, 1})};
 }
 
 void check_rois(const Array& src, const Array& boxes, const Array& batch, const RoiAlignOptions& o) {
@@ -106,32 +141,28 @@ Array roi_align(const Input& src, const Input& boxes, const Input& batch, const 
   if (n == 0 || src.size() == 0) return zeros(shape, src.dtype());
   const std::vector<double> corners = boxes.array().to_vector<double>();
   const std::vector<std::int32_t> images = batch.array().to_vector<std::int32_t>();
-  std::vector<BinSamples> bins;
-  std::size_t most = 1;
+  std::vector<BoxSamples> samples;
+  samples.reserve(static_cast<std::size_t>(count));
+  std::size_t reads = 1;
   for (std::int64_t r = 0; r < count; ++r) {
     const std::int32_t image = images[static_cast<std::size_t>(r)];
     if (image < 0 || image >= s[0])
       throw ArgumentError("roi_align: batch must name images below " + std::to_string(s[0]) + ", got " +
                           std::to_string(image));
-    for (BinSamples& bin : bins_of(&corners[static_cast<std::size_t>(r) * 4], image, {s[0], s[1], s[2]}, o)) {
-      most = std::max(most, bin.rows.size());
-      bins.push_back(std::move(bin));
-    }
+    samples.push_back(samples_of(&corners[static_cast<std::size_t>(r) * 4], image, s, o));
+    reads = std::max(reads, samples.back().reads());
   }
-  const bool is_max = o.mode == RoiAlignMode::max;
-  const Array rows = reshape(detail::as_dtype(src, src.dtype() == f64 ? f64 : f32), {s[0] * s[1] * s[2], s.back()});
+  const Dtype dtype = src.dtype() == f64 ? f64 : f32;
+  const auto [index, weights] =
+      dtype == f64 ? table_of<double>(samples, reads, s, o) : table_of<float>(samples, reads, s, o);
+  const Array rows = reshape(detail::as_dtype(src, dtype), {s[0] * s[1] * s[2], s.back()});
+  const std::int64_t all = index.shape()[1], together = std::max<std::int64_t>(kMostTaken / (n * s.back()), 1);
   Array y;
-  // A bin with fewer samples than others repeats its first one for the maximum and adds nothing to the sum.
-  for (std::size_t k = 0; k < most; ++k) {
-    std::vector<std::int32_t> index;
-    std::vector<double> weights;
-    for (const BinSamples& bin : bins) {
-      const bool is_real = k < bin.rows.size();
-      index.push_back(is_real ? bin.rows[k] : bin.rows.empty() ? 0 : bin.rows[0]);
-      weights.push_back(is_real ? bin.weights[k] : is_max && !bin.rows.empty() ? bin.weights[0] : 0.0);
-    }
-    const Array weight = detail::as_dtype(array(std::span<const double>(weights), Shape{n, 1}), rows.dtype());
-    const Array part = take(rows, array(std::span<const std::int32_t>(index), Shape{n}), 0) * weight;
+  for (std::int64_t first = 0; first < all; first += together) {
+    const std::int64_t last = std::min(all, first + together);
+    const Array taken = take(rows, slice(index, 1, first, last), 0) * slice(weights, 1, first, last);
+    const bool is_max = o.mode == RoiAlignMode::max;
+    const Array part = is_max ? max(taken, {1}) : sum(taken, {1});
     y = !y.defined() ? part : is_max ? maximum(y, part) : y + part;
   }
   return detail::as_dtype(reshape(y, shape), src.dtype());

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr double kLeastLaunchesGained = 2;
 
 // In the name of the file, too, so that versions that count otherwise keep files of their own.
-constexpr int kHostCostsFormat = 2;
+constexpr int kHostCostsFormat = 3;
 constexpr const char* kHostCostsAbout =
     "What small launches cost on one device and its host, measured when an engine first had many of them. It decides "
     "which of them the host does, and changes no result. Remove the file to measure again.";
@@ -206,9 +206,8 @@ class SmallLaunch {
 
 constexpr double kLeast = 1e-12;  // used if two measurements cannot be told apart
 
-// Seconds for a sum of a row of n values with n others, one of many rows.
-double seconds_of_sums(std::int64_t n, int calls) {
-  constexpr std::int64_t rows = 64;
+// Seconds for the sums of rows of n values with n others.
+double seconds_of_sums(std::int64_t rows, std::int64_t n) {
   std::vector<float> a(static_cast<std::size_t>(rows * n), 1.0f), b(a), c(a);
   HostPointwise add;
   add.sizes = {rows, n};
@@ -217,11 +216,7 @@ double seconds_of_sums(std::int64_t n, int calls) {
   add.code = {{HostInstruction::Code::add, 2, 0, 1, 0}};
   add.registers = 3;
   void* const arrays[] = {a.data(), b.data(), c.data()};
-  return least_seconds(5,
-                       [&] {
-                         for (int i = 0; i < calls; ++i) host_pointwise(add, arrays, nullptr, 0, add.units());
-                       }) /
-         static_cast<double>(calls * rows);
+  return least_seconds(40, [&] { host_pointwise(add, arrays, nullptr, 0, add.units()); });
 }
 
 double seconds_of_product(std::int64_t n, int calls) {
@@ -230,7 +225,7 @@ double seconds_of_product(std::int64_t n, int calls) {
   return least_seconds(5,
                        [&] {
                          for (int i = 0; i < calls; ++i)
-                           host_product<float>(product, a.data(), b.data(), nullptr, nullptr, c.data());
+                           host_product<float>(product, a.data(), b.data(), nullptr, nullptr, c.data(), 0, 1);
                        }) /
          calls;
 }
@@ -240,11 +235,13 @@ double seconds_of_product(std::int64_t n, int calls) {
 HostCosts host_work_costs() {
   static const HostCosts costs = [] {
     HostCosts measured;
-    // A sum is one pass over arrays in memory order; the long rows lie beyond the nearest cache, as those of launches
-    // do.
-    const double one = seconds_of_sums(1, 20), block = seconds_of_sums(512, 10);
-    measured.step = std::max(kLeast, one);
-    measured.value = std::max(kLeast, (block - one) / 511);
+    // A sum is one pass over arrays in memory order, which lie beyond the nearest cache, as those of launches do. As
+    // many values in rows that a pass takes one of, the longest and the shortest that there are.
+    constexpr std::int64_t rows = 64, most = HostPointwise::kMostLanes, few = most / 2 + 1;
+    const double in_long = seconds_of_sums(rows, most), in_short = seconds_of_sums(2 * rows, few);
+    const double more_values = static_cast<double>(2 * few) / static_cast<double>(most);
+    measured.step = std::max(kLeast, (in_short - in_long * more_values) / rows);
+    measured.value = std::max(kLeast, (in_long - rows * measured.step) / (rows * most));
     measured.product = std::max(kLeast, seconds_of_product(16, 50) / (16 * 16 * 16));
     return measured;
   }();

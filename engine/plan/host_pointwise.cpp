@@ -59,9 +59,10 @@ constexpr std::pair<std::string_view, Code> kFunctions[] = {{"sqrt", Code::root}
                                                             {"sb_acos", Code::acos},
                                                             {"sb_atan", Code::atan},
                                                             {"sb_sin", Code::sin},
-                                                            {"sb_cos", Code::cos}};
+                                                            {"sb_cos", Code::cos},
+                                                            {"sb_tan", Code::tan}};
 // Those that are polynomials of ours in vectors of f32.
-constexpr bool is_own(Code code) { return code >= Code::exp && code <= Code::cos; }
+constexpr bool is_own(Code code) { return code >= Code::exp && code <= Code::tan; }
 
 // What an expression means is not known to the host.
 struct Unknown {};

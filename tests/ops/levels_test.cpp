@@ -49,7 +49,7 @@ Results run() {
                              .b_row = 1,
                              .b_col = columns,
                              .by_lanes = true},
-                            a.data(), b.data(), nullptr, nullptr, r.dots.data());
+                            a.data(), b.data(), nullptr, nullptr, r.dots.data(), 0, 1);
   r.scans.resize(a.size());
   host_sums_at<L, float>({.outer = rows, .depth = columns}, a.data(), r.scans.data());
   r.largest.resize(rows);

@@ -98,6 +98,9 @@ TEST_P(CoExecutionTest, pointwise_ops_give_the_same_bytes) {
                                    sin(b * 100.0),
                                    cos(b * 3e4),
                                    sin(b * 0.5),
+                                   tan(a),
+                                   tan(b * 3e4),
+                                   tan(b * 0.5),
                                    abs(a) - sign(b),
                                    exp2(a),
                                    exp2(b * 30.0),
@@ -167,6 +170,50 @@ TEST_P(CoExecutionTest, views_and_broadcasts_give_the_same_bytes) {
         return results;
       },
       13);
+}
+
+// A pass takes several rows where they are short, and what is not dense is gathered; the last pass has fewer.
+TEST_P(CoExecutionTest, short_rows_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        std::vector<Array> results;
+        for (const std::int64_t n : {1, 3, 32, 255, 256, 257}) {
+          const Shape shape{2, 133, n};
+          const Array a = special(shape, f32), row = special({n}, f32), column = special({133, 1}, f32);
+          const Array i = astype(clip(a, -3.0, 3.0) * 10.0, i32), u = astype(abs(i), u8),
+                      h = astype(special(shape, f32, 9.0), f16);
+          const Array t = special({2, n, 133}, f32), counts = astype(clip(row, 0.0, 5.0), i32);
+          results.insert(results.end(),
+                         {a + row, a * column, a * row + column, a + transpose(t), transpose(t) * row - column,
+                          i + counts, where(greater(a, column), a, row), masked_fill(a, equal(i, counts), -1.0),
+                          astype(u, f32) * column, h + astype(row, f16), astype(h, f32) / column,
+                          stop_gradient(flip(a, {1})) + slice(special({1, 1, n + 1}, f32), 2, 1, n + 1)});
+          if (has_f64()) {
+            const Array d = special(shape, f64), e = special({133, 1}, f64);
+            results.insert(results.end(), {d * e, d + special({n}, f64), where(less(d, e), d, e),
+                                           astype(clip(d, -9.0, 9.0), i32) + counts});
+          }
+        }
+        return results;
+      },
+      40);
+}
+
+TEST_P(CoExecutionTest, random_numbers_and_dropout_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        std::vector<Array> results;
+        for (const std::int64_t n : {1, 63, 64, 65, 1000})
+          for (const Dtype dtype : real_dtypes()) {
+            const RandomKey key{.seed = 0x123456789abcdefull, .counter = 0xfedcba987654321ull};
+            results.push_back(uniform({n}, -2.0, 3.0, dtype, key));
+            results.push_back(uniform({n}, 0.0, 1.0, dtype));
+            results.push_back(dropout(special({n}, dtype), 0.3));
+          }
+        results.push_back(multinomial(abs(special({5, 9}, f32, 4.0)) + 0.1, {.samples = 7, .replacement = true}));
+        return results;
+      },
+      15);
 }
 
 TEST_P(CoExecutionTest, running_sums_and_products_give_the_same_bytes) {
@@ -459,6 +506,7 @@ TEST_P(CoExecutionTest, products_give_the_same_bytes) {
             results.insert(results.end(), {point(), relu(point()), hard_swish(point() * 4.0), hard_swish(point())});
           }
           results.push_back(matmul(some({2, 3, 4, 5}), some({3, 5, 6})));
+          results.push_back(matmul(some({60, 8, 8}), some({60, 8, 8})));
         }
         return results;
       },

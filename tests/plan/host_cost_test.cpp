@@ -158,8 +158,8 @@ TEST(HostCost, a_damaged_store_is_named) {
   EXPECT_ERROR(parse(whole.substr(0, 100)), IoError,
                ("host costs: costs.json: the whole: expected JSON, found damage" + end).c_str());
   EXPECT_ERROR(parse("[]"), IoError, ("host costs: costs.json: the whole: expected an object, found []" + end).c_str());
-  EXPECT_ERROR(parse(with("\"format\": 2", "\"format\": 7")), IoError,
-               ("host costs: costs.json: format: expected 2, found 7" + end).c_str());
+  EXPECT_ERROR(parse(with("\"format\": 3", "\"format\": 7")), IoError,
+               ("host costs: costs.json: format: expected 3, found 7" + end).c_str());
   EXPECT_ERROR(parse(with("\"step\"", "\"stop\"")), IoError,
                ("host costs: costs.json: seconds.step: expected a value, found nothing" + end).c_str());
   EXPECT_ERROR(
@@ -201,7 +201,7 @@ TEST(HostCost, they_are_measured_once_and_kept) {
     EXPECT_FALSE(std::filesystem::exists(path));  // nothing is measured before it is needed
     run_chain(engine);
     ASSERT_TRUE(std::filesystem::exists(path));
-    EXPECT_THAT(path, EndsWith("-v2.json")) << "another format is another file";
+    EXPECT_THAT(path, EndsWith("-v3.json")) << "another format is another file";
     const auto kept = load_host_costs(engine.device());
     ASSERT_TRUE(kept);
     EXPECT_GT(kept->launch, 1e-8);
