@@ -13,10 +13,10 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "core/gguf_blocks.h"
 #include "core/io_error.h"
 #include "core/json.h"
 #include "io/mapped_file.h"
-#include "models/gguf_blocks.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/io/gguf.h"
@@ -235,7 +235,7 @@ struct Source {
     if (is_plain()) return adopt(bytes, shape, *own_dtype(), [kept = file] {});
     const NoGrad no_grad;
     Array wide = empty(shape, f32);
-    dequantise(tensor.type, {bytes, static_cast<std::size_t>(tensor.bytes)}, wide.mutable_host<float>().span());
+    detail::dequantise(tensor.type, {bytes, static_cast<std::size_t>(tensor.bytes)}, wide.mutable_host<float>().span());
     const Dtype kept = shape.rank() < 2 ? f32 : dtype;
     if (paired_heads == 0 && kept == f32) return wide;
     if (paired_heads > 0) wide = unpaired(wide, paired_heads);
@@ -308,7 +308,7 @@ std::unique_ptr<Pretrained> from_gguf(const std::string& path, const PretrainedO
                           " has factors of rotary frequencies, which are not read; use the "
                           "safetensors of the model");
     const std::string name = name_of_tensor(type, tensor.name);
-    if (!can_dequantise(tensor.type))
+    if (!detail::can_dequantise(tensor.type))
       detail::throw_io(kGgufReader, path, static_cast<std::int64_t>(tensor.offset),
                        "'" + tensor.name + "' as F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K", tensor.type);
     if (tensor.bytes > file->size() || tensor.offset > file->size() - tensor.bytes || tensor.bytes == 0 ||

@@ -8,8 +8,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/gguf_blocks.h"
 #include "core/io_error.h"
-#include "models/gguf_blocks.h"
 #include "samebytes/autograd.h"
 #include "samebytes/engine.h"
 #include "samebytes/io/safetensors.h"
@@ -65,7 +65,7 @@ Array quantised(const Array& values, QuantisedType type) {
     fill(values.host<bfloat16_bits>().span(),
          [](bfloat16_bits v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); });
   } else if (values.dtype() == f16) {
-    fill(values.host<half_bits>().span(), [](half_bits v) { return half_value(v.bits); });
+    fill(values.host<half_bits>().span(), [](half_bits v) { return detail::half_value(v.bits); });
   } else {
     fill(values.host<float>().span(), [](float v) { return v; });
   }

@@ -7,6 +7,7 @@
 #include "graph/launch.h"
 #include "ops/host.h"
 #include "ops/pointwise.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -14,19 +15,24 @@ namespace samebytes {
 namespace detail {
 namespace {
 
+// Fills in parts; `value` makes a T of the scalar.
+template <class T, class Value>
+void add_host_fill_of(KernelCall& call, std::int64_t n, Value value) {
+  constexpr std::int64_t part = 8192;
+  call.on_host({.values = static_cast<double>(n)}, ceil_div(n, part),
+               [=](void* const* arrays, const double* scalars, std::int64_t begin, std::int64_t end) {
+                 T* const dst = static_cast<T*>(arrays[0]);
+                 std::fill(dst + begin * part, dst + std::min(n, end * part), value(scalars[0]));
+               });
+}
 template <class T>
 void add_host_fill(KernelCall& call, std::int64_t n) {
-  call.on_host({.values = static_cast<double>(n)}, [n](void* const* arrays, const double* scalars) {
-    std::fill_n(static_cast<T*>(arrays[0]), n, static_cast<T>(scalars[0]));
-  });
+  add_host_fill_of<T>(call, n, [](double scalar) { return static_cast<T>(scalar); });
 }
-
 // Integers are passed as bits.
 template <class T>
 void add_host_whole_fill(KernelCall& call, std::int64_t n) {
-  call.on_host({.values = static_cast<double>(n)}, [n](void* const* arrays, const double* scalars) {
-    std::fill_n(static_cast<T*>(arrays[0]), n, static_cast<T>(std::bit_cast<std::uint64_t>(scalars[0])));
-  });
+  add_host_fill_of<T>(call, n, [](double scalar) { return static_cast<T>(std::bit_cast<std::uint64_t>(scalar)); });
 }
 
 void add_host_whole_arange(KernelCall& call, std::int64_t n) {

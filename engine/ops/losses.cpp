@@ -39,7 +39,15 @@ constexpr double kLeastLog = -100.0;   // of bce_loss, as in PyTorch
 constexpr double kLeastSlope = 1e-12;  // p (1 - p) in its gradient, as in PyTorch
 
 // clang-format off
-extern const PointwiseRow kDiffers, kNotPositive, kBce;
+extern const PointwiseRow kDiffers, kNotPositive, kBce, kHuber;
+// d^2 / 2 up to #0, then straight on. With c = d clipped to +-#0 it is c * (d - c / 2), whose gradient is c: it has no
+// corner and overflows only where the loss does.
+#define SAMEBYTES_CLIPPED "SB_WHERE(SB_TRUTH($0 < -#0), (SB_TYPE)(-#0), SB_WHERE(SB_TRUTH($0 > #0), (SB_TYPE)(#0), $0))"
+const PointwiseRow kHuber{"huber", 1, 1, SAMEBYTES_CLIPPED " * ($0 - " SAMEBYTES_CLIPPED " * REAL_C(0.5))",
+  "Mul(Clip($0,Neg(#0),#0),Sub($0,Mul(Clip($0,Neg(#0),#0),0.5)))", R::same, [](G g) -> Arrays {
+  const double delta = g.scalars[0].real;
+  return {g.dy[0] * clip(g.src[0], -delta, delta)}; }};
+#undef SAMEBYTES_CLIPPED
 const PointwiseRow kDiffers{"differs", 1, 1, "SB_TRUTH($0 != #0)", "Not(Equal($0,#0))", R::truth, nullptr};
 const PointwiseRow kNotPositive{"not_positive", 1, 0, "SB_TRUTH($0 <= SB_ZERO)", "LessOrEqual($0,0)", R::truth, nullptr};
 const PointwiseRow kBce{"bce_loss", 2, 0,
@@ -54,12 +62,7 @@ const PointwiseRow kBce{"bce_loss", 2, 0,
   }};
 // clang-format on
 
-// d^2 / 2 up to delta, then straight on. With c = d clipped to +-delta it is c * (d - c / 2), whose gradient is c: it
-// has no corner and overflows only where the loss does.
-Array huber_of(const Array& d, double delta) {
-  const Array c = clip(d, -delta, delta);
-  return c * (d - c * 0.5);
-}
+Array huber_of(const Array& d, double delta) { return apply_row<kHuber>({d}, {delta}); }
 
 }  // namespace
 

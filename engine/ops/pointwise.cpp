@@ -228,6 +228,8 @@ const PointwiseRow kLessS{"less_scalar", 1, 1, "SB_TRUTH($0 < #0)", "Less($0,#0)
 const PointwiseRow kLessEqualS{"less_equal_scalar", 1, 1, "SB_TRUTH($0 <= #0)", "LessOrEqual($0,#0)", R::truth, nullptr};
 const PointwiseRow kGreaterS{"greater_scalar", 1, 1, "SB_TRUTH($0 > #0)", "Greater($0,#0)", R::truth, nullptr};
 const PointwiseRow kGreaterEqualS{"greater_equal_scalar", 1, 1, "SB_TRUTH($0 >= #0)", "GreaterOrEqual($0,#0)", R::truth, nullptr};
+const PointwiseRow kBoth{"logical_and", 2, 0, "SB_TRUTH($0 != SB_ZERO) * SB_TRUTH($1 != SB_ZERO)", "And(Not(Equal($0,0)),Not(Equal($1,0)))", R::truth, nullptr};
+const PointwiseRow kEither{"logical_or", 2, 0, "SB_TRUTH($0 != SB_ZERO) + SB_TRUTH($1 != SB_ZERO)", "Or(Not(Equal($0,0)),Not(Equal($1,0)))", R::truth, nullptr};
 const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", "Where($0,$1,$2)", R::same, [](G g) -> Arrays {
   return {Array(), kept(g.dy[0], g.src[0]), masked_fill(g.dy[0], g.src[0], 0.0)}; }};
 const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0), $0)", "Where($1,#0,$0)", R::same, [](G g) -> Arrays {
@@ -534,10 +536,18 @@ static Array truths(const char* op, const Input& a) {
   detail::require(a.defined(), op, "needs an array", a, "src");
   return astype(a, bool_);
 }
+// Whether both are numbers of one kind, so that one row reads them as truths.
+static bool are_alike(const Input& a, const Input& b) {
+  return a.defined() && b.defined() && a.dtype() == b.dtype() && is_floating(a.dtype());
+}
 Array logical_and(const Input& a, const Input& b) {
+  if (are_alike(a, b)) return detail::apply_row<detail::kBoth>({a, b});
   return minimum(truths("logical_and", a), truths("logical_and", b));
 }
-Array logical_or(const Input& a, const Input& b) { return maximum(truths("logical_or", a), truths("logical_or", b)); }
+Array logical_or(const Input& a, const Input& b) {
+  if (are_alike(a, b)) return detail::apply_row<detail::kEither>({a, b});
+  return maximum(truths("logical_or", a), truths("logical_or", b));
+}
 Array logical_xor(const Input& a, const Input& b) {
   return not_equal(truths("logical_xor", a), truths("logical_xor", b));
 }

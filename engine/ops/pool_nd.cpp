@@ -184,58 +184,58 @@ std::vector<AxisWindows> adaptive_volumes(const char* op, const Array& src, cons
   return lists;
 }
 
-// All axes as one table of the windows' places. `shares` are the weights of each axis.
-AxisTaps joint_taps(const std::vector<AxisWindows>& lists, const std::vector<std::vector<double>>& shares) {
-  AxisTaps all{.in = 1, .taps = 1, .places = {0}, .weights = {1}};
-  for (std::size_t i = 0; i < lists.size(); ++i) {
-    const AxisWindows& list = lists[i];
-    AxisTaps next{.in = all.in * list.in, .taps = all.taps * list.taps, .places = {}, .weights = {}};
-    next.places.reserve(all.places.size() * list.places.size());
-    next.weights.reserve(all.places.size() * list.places.size());
-    for (auto window = all.places.begin(); window != all.places.end(); window += all.taps) {
-      const double weight = all.weights[static_cast<std::size_t>(window - all.places.begin())];
-      for (std::int64_t o = 0; o < list.out; ++o) {
-        const double both = weight * shares[i][static_cast<std::size_t>(o)];
-        const auto within = list.places.begin() + o * list.taps;
-        for (auto high = window; high != window + all.taps; ++high)
-          for (auto low = within; low != within + list.taps; ++low) {
-            next.places.push_back(*high < 0 || *low < 0 ? -1 : i32_of(*high * list.in + *low));
-            next.weights.push_back(both);
-          }
-      }
-    }
-    all = std::move(next);
-  }
-  return all;
+// A table of windows along an axis, all places of which weigh the same.
+AxisTaps taps_of(const AxisWindows& list, const std::vector<double>& shares) {
+  AxisTaps taps{.in = list.in, .taps = list.taps, .places = list.places, .weights = {}};
+  taps.weights.reserve(list.places.size());
+  for (const double share : shares) taps.weights.insert(taps.weights.end(), static_cast<std::size_t>(list.taps), share);
+  return taps;
 }
 
-// The means of windows as weighted sums, at once where the table is small, else axis by axis; `share(axis, o)` is the
+// Two neighbouring axes as one.
+AxisTaps joint(const AxisTaps& outer, const AxisTaps& inner) {
+  AxisTaps both{.in = outer.in * inner.in, .taps = outer.taps * inner.taps, .places = {}, .weights = {}};
+  both.places.reserve(outer.places.size() * inner.places.size());
+  both.weights.reserve(both.places.capacity());
+  for (auto high = outer.places.begin(); high != outer.places.end(); high += outer.taps)
+    for (auto low = inner.places.begin(); low != inner.places.end(); low += inner.taps) {
+      const double weight = outer.weights[static_cast<std::size_t>(high - outer.places.begin())] *
+                            inner.weights[static_cast<std::size_t>(low - inner.places.begin())];
+      both.weights.insert(both.weights.end(), static_cast<std::size_t>(both.taps), weight);
+      for (auto at = high; at != high + outer.taps; ++at)
+        for (auto within = low; within != low + inner.taps; ++within)
+          both.places.push_back(*at < 0 || *within < 0 ? -1 : i32_of(*at * inner.in + *within));
+    }
+  return both;
+}
+
+// The means of windows as weighted sums, of several axes at once where their table is small; `share(axis, o)` is the
 // weight of the places of window o.
 template <class Share>
 Array weighted_windows(const Array& src, const std::vector<AxisWindows>& lists, const Share& share) {
-  constexpr std::int64_t kMostJoint = 1024;
+  constexpr std::size_t kMostJoint = 512;
   Array y = as_dtype(src, src.dtype() == f64 ? f64 : f32);
-  std::int64_t places = 1, entries = 1;
-  for (const AxisWindows& list : lists) {
-    places *= list.in;
-    entries = std::min(entries, kMostJoint + 1) * std::ssize(list.places);
-  }
-  if (entries <= kMostJoint && src.size() > 0) {
-    std::vector<std::vector<double>> shares(lists.size());
-    Shape shape = src.shape();
-    for (std::size_t i = 0; i < lists.size(); ++i) {
-      shape[static_cast<int>(i) + 1] = lists[i].out;
-      for (std::int64_t o = 0; o < lists[i].out; ++o) shares[i].push_back(share(i, o));
+  Shape shape = src.shape();
+  std::int64_t outer = shape[0];
+  for (std::size_t i = 0; i < lists.size();) {
+    const auto taps_at = [&](std::size_t axis) {
+      std::vector<double> shares;
+      for (std::int64_t o = 0; o < lists[axis].out; ++o) shares.push_back(share(axis, o));
+      return taps_of(lists[axis], shares);
+    };
+    AxisTaps taps = taps_at(i);
+    const std::size_t first = i++;
+    for (; i < lists.size() && taps.places.size() * lists[i].places.size() <= kMostJoint; ++i)
+      taps = joint(taps, taps_at(i));
+    for (std::size_t axis = first; axis < i; ++axis) shape[static_cast<int>(axis) + 1] = lists[axis].out;
+    if (i == first + 1) {
+      y = resample_axis(y, static_cast<int>(first) + 1, taps);
+    } else {
+      std::int64_t inner = 1;
+      for (int axis = static_cast<int>(i) + 1; axis < shape.rank(); ++axis) inner *= shape[axis];
+      y = reshape(resample_axis(reshape(y, {outer, taps.in, inner}), 1, taps), shape);
     }
-    y = resample_axis(reshape(y, {src.shape()[0], places, src.shape().back()}), 1, joint_taps(lists, shares));
-    return as_dtype(reshape(y, shape), src.dtype());
-  }
-  for (std::size_t i = 0; i < lists.size(); ++i) {
-    const AxisWindows& list = lists[i];
-    AxisTaps taps{.in = list.in, .taps = list.taps, .places = list.places, .weights = {}};
-    for (std::int64_t o = 0; o < list.out; ++o)
-      taps.weights.insert(taps.weights.end(), static_cast<std::size_t>(list.taps), share(i, o));
-    y = resample_axis(y, static_cast<int>(i) + 1, taps);
+    for (std::size_t axis = first; axis < i; ++axis) outer *= lists[axis].out;
   }
   return as_dtype(y, src.dtype());
 }

@@ -2,12 +2,17 @@
 #include "samebytes/ops/quantised.h"
 
 #include <array>
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 
+#include "core/gguf_blocks.h"
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/dtypes.h"
 #include "ops/gemm.h"
+#include "ops/host.h"
 #include "ops/reduce.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
@@ -77,10 +82,23 @@ class Dequantise final : public Op {
   void launch(Launch& run) const override {
     const Shape& shape = run.dst_shape();
     const RowShare share = share_rows(run, shape[0], shape[1]);
-    run.kernel("quantised_values")
-        .args(run.src(0), run.dst(), quantised_rows{run.src_shape(0)[1], code_of(type_), 0}, shape[0], shape[1],
+    KernelCall call = run.kernel("quantised_values");
+    call.args(run.src(0), run.dst(), quantised_rows{run.src_shape(0)[1], code_of(type_), 0}, shape[0], shape[1],
               share.rows_per_group)
         .over_rows(share.groups, share.group);
+    const std::string_view name = format_of(type_).name;
+    if (shape.size() > kMostHostValues || !can_dequantise(name)) return;
+    // One by one, without vectors.
+    constexpr double passes = 8;
+    call.on_host({.steps = static_cast<double>(shape[0]), .values = passes * static_cast<double>(shape.size())},
+                 shape[0],
+                 [name, bytes = run.src_shape(0)[1], columns = shape[1]](void* const* arrays, const double*,
+                                                                         std::int64_t begin, std::int64_t end) {
+                   const std::span src(static_cast<const std::byte*>(arrays[0]), static_cast<std::size_t>(end * bytes));
+                   const std::span dst(static_cast<float*>(arrays[1]), static_cast<std::size_t>(end * columns));
+                   samebytes::detail::dequantise(name, src.subspan(static_cast<std::size_t>(begin * bytes)),
+                                                 dst.subspan(static_cast<std::size_t>(begin * columns)));
+                 });
   }
   std::vector<Array> gradient(const GradientRequest& g) const override { return std::vector<Array>(g.src.size()); }
 

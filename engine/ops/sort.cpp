@@ -112,6 +112,7 @@ int sort_axis(const char* op, const Array& a, int axis) {
 Array exchanged(const Array& a, int axis) {
   const int rank = a.shape().rank();
   if (axis == rank - 1) return a;
+  if (rank == 2) return transpose(a);
   // transpose() takes a list of known length, so the shape is seen as [outer, D, middle, E].
   std::int64_t outer = 1, middle = 1;
   for (int i = 0; i < axis; ++i) outer *= a.shape()[i];
@@ -130,15 +131,16 @@ Array sorted_places(const Array& a, int axis, bool descending, std::int64_t k) {
   shape[axis] = k;
   if (shape.size() == 0) return full(shape, 0, i32);
   const Array moved = exchanged(a, axis);
-  const Array rows = reshape(moved, {moved.shape().rows(), moved.shape().back()});
+  const bool is_flat = moved.shape().rank() == 2;
+  const Array rows = is_flat ? moved : reshape(moved, {moved.shape().rows(), moved.shape().back()});
   Shape result = moved.shape();
   result[-1] = k;
   const bool is_short = k <= kMostFound && k < rows.shape()[1];
   const OpPtr op = is_short ? make_op<TopPlaces>(k, descending) : make_op<ArgSort>(descending);
   const Array places =
       make_array(op, {rows.shape()[0], is_short ? k : rows.shape()[1]}, i32, std::span<const Array>(&rows, 1));
-  if (is_short) return contiguous(exchanged(reshape(places, result), axis));
-  const Array all = exchanged(reshape(places, moved.shape()), axis);
+  if (is_short) return contiguous(exchanged(is_flat ? places : reshape(places, result), axis));
+  const Array all = exchanged(is_flat ? places : reshape(places, moved.shape()), axis);
   return k < a.shape()[axis] ? contiguous(slice(all, axis, 0, k)) : all;
 }
 

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "core/gguf_blocks.h"
 #include "models/folders.h"
-#include "models/gguf_blocks.h"
 #include "models/gguf_files.h"
 #include "support/devices.h"
 #include "support/errors.h"
@@ -69,15 +69,15 @@ TEST(GgufBlocks, have_the_values_of_the_gguf_package) {
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 + 11);
     for (std::size_t k = 0; k < one.scales.size(); ++k) std::memcpy(bytes.data() + one.scales[k], &kScales[k], 2);
     std::vector<float> values(one.values);
-    ASSERT_TRUE(models::can_dequantise(one.type));
-    models::dequantise(one.type, bytes, values);
+    ASSERT_TRUE(detail::can_dequantise(one.type));
+    detail::dequantise(one.type, bytes, values);
     double sum = 0;
     for (const float value : values) sum += static_cast<double>(value);
     EXPECT_NEAR(sum, one.sum, 1e-6 * std::max(1.0, std::abs(one.sum))) << one.type;
     for (std::size_t i = 0; i < one.places.size(); ++i)
       EXPECT_FLOAT_EQ(values[one.places[i]], static_cast<float>(one.expected[i])) << one.type << " " << one.places[i];
   }
-  EXPECT_FALSE(models::can_dequantise("Q2_K"));
+  EXPECT_FALSE(detail::can_dequantise("Q2_K"));
 }
 
 class GgufModelTest : public OnDevice {

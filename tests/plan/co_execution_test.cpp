@@ -61,6 +61,8 @@ TEST_P(CoExecutionTest, pointwise_ops_give_the_same_bytes) {
                                    not_equal(a, b),
                                    less_equal(a, b),
                                    greater_equal(a, b),
+                                   logical_and(a, b),
+                                   logical_or(a, floor(b)),
                                    less(a, b),
                                    i,
                                    u,
@@ -214,6 +216,24 @@ TEST_P(CoExecutionTest, random_numbers_and_dropout_give_the_same_bytes) {
         return results;
       },
       15);
+}
+
+TEST_P(CoExecutionTest, quantised_values_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        std::vector<Array> results;
+        for (const QuantisedType type : {QuantisedType::q8_0, QuantisedType::q4_0, QuantisedType::q4_k,
+                                         QuantisedType::q5_k, QuantisedType::q6_k, QuantisedType::nf4}) {
+          const std::int64_t rows = 7, bytes = 3 * format_of(type).bytes;
+          std::vector<std::uint8_t> blocks(static_cast<std::size_t>(rows * bytes));
+          // Any bytes but those whose halves would be no numbers.
+          for (std::size_t i = 0; i < blocks.size(); ++i)
+            blocks[i] = static_cast<std::uint8_t>(i * 2654435761u >> 13) & 0xbf;
+          results.push_back(dequantise(array(blocks, {rows, bytes}), type));
+        }
+        return results;
+      },
+      5);
 }
 
 TEST_P(CoExecutionTest, running_sums_and_products_give_the_same_bytes) {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace samebytes::models {
+namespace samebytes::detail {
 
 // Whether dequantise() knows the type: F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K.
 bool can_dequantise(std::string_view type);
@@ -16,4 +16,4 @@ void dequantise(std::string_view type, std::span<const std::byte> src, std::span
 // The value of an f16.
 float half_value(std::uint16_t bits);
 
-}  // namespace samebytes::models
+}  // namespace samebytes::detail

@@ -1,10 +1,10 @@
-#include "models/gguf_blocks.h"
+#include "core/gguf_blocks.h"
 
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
-namespace samebytes::models {
+namespace samebytes::detail {
 namespace {
 
 using Byte = std::uint8_t;
@@ -121,4 +121,4 @@ void dequantise(std::string_view type, std::span<const std::byte> src, std::span
     row.read(bytes, dst.data() + i);
 }
 
-}  // namespace samebytes::models
+}  // namespace samebytes::detail
