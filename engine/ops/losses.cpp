@@ -40,13 +40,12 @@ constexpr double kLeastSlope = 1e-12;  // p (1 - p) in its gradient, as in PyTor
 
 // clang-format off
 extern const PointwiseRow kDiffers, kNotPositive, kBce, kHuber;
-// d^2 / 2 up to #0, then straight on. With c = d clipped to +-#0 it is c * (d - c / 2), whose gradient is c: it has no
-// corner and overflows only where the loss does.
-#define SAMEBYTES_CLIPPED "SB_WHERE(SB_TRUTH($0 < -#0), (SB_TYPE)(-#0), SB_WHERE(SB_TRUTH($0 > #0), (SB_TYPE)(#0), $0))"
-const PointwiseRow kHuber{"huber", 1, 1, SAMEBYTES_CLIPPED " * ($0 - " SAMEBYTES_CLIPPED " * REAL_C(0.5))",
-  "Mul(Clip($0,Neg(#0),#0),Sub($0,Mul(Clip($0,Neg(#0),#0),0.5)))", R::same, [](G g) -> Arrays {
-  const double delta = g.scalars[0].real;
-  return {g.dy[0] * clip(g.src[0], -delta, delta)}; }};
+// d^2 / 2 up to #1 = -#0, then straight on. With c = d clipped to both it is c * (d - c / 2), whose gradient is c: it
+// has no corner and overflows only where the loss does.
+#define SAMEBYTES_CLIPPED "SB_WHERE(SB_TRUTH($0 < #0), (SB_TYPE)(#0), SB_WHERE(SB_TRUTH($0 > #1), (SB_TYPE)(#1), $0))"
+const PointwiseRow kHuber{"huber", 1, 2, SAMEBYTES_CLIPPED " * ($0 - " SAMEBYTES_CLIPPED " * REAL_C(0.5))",
+  "Mul(Clip($0,#0,#1),Sub($0,Mul(Clip($0,#0,#1),0.5)))", R::same, [](G g) -> Arrays {
+  return {g.dy[0] * clip(g.src[0], g.scalars[0].real, g.scalars[1].real)}; }};
 #undef SAMEBYTES_CLIPPED
 const PointwiseRow kDiffers{"differs", 1, 1, "SB_TRUTH($0 != #0)", "Not(Equal($0,#0))", R::truth, nullptr};
 const PointwiseRow kNotPositive{"not_positive", 1, 0, "SB_TRUTH($0 <= SB_ZERO)", "LessOrEqual($0,0)", R::truth, nullptr};
@@ -62,7 +61,7 @@ const PointwiseRow kBce{"bce_loss", 2, 0,
   }};
 // clang-format on
 
-Array huber_of(const Array& d, double delta) { return apply_row<kHuber>({d}, {delta}); }
+Array huber_of(const Array& d, double delta) { return apply_row<kHuber>({d}, {-delta, delta}); }
 
 }  // namespace
 
