@@ -2,6 +2,7 @@
 // them at a time as fit into a few megabytes.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <utility>
@@ -26,8 +27,8 @@ struct AxisSample {
 
 AxisSample around(double at, std::int64_t n) {
   AxisSample sample;
-  sample.is_outside = at < -1 || at > static_cast<double>(n);
-  at = std::max(at, 0.0);
+  sample.is_outside = !(at >= -1 && at <= static_cast<double>(n));  // NaN, too
+  at = at >= 0 ? std::min(at, static_cast<double>(n)) : 0;
   sample.low = sample.high = std::min(static_cast<std::int64_t>(at), n - 1);
   if (sample.low < n - 1) {
     ++sample.high;
@@ -64,7 +65,8 @@ BoxSamples samples_of(const double* box, std::int64_t image, const Shape& src, c
   }
   const double bin_h = height / o.out_h, bin_w = width / o.out_w;
   const auto samples = [&](double size) {
-    return o.sampling_ratio > 0 ? o.sampling_ratio : static_cast<int>(std::ceil(std::clamp(size, 0.0, 4096.0)));
+    return o.sampling_ratio > 0 ? o.sampling_ratio
+                                : static_cast<int>(std::ceil(size > 0 ? std::min(size, 4096.0) : 0.0));
   };
   BoxSamples of_box{.image = image, .rows = samples(bin_h), .columns = samples(bin_w), .y = {}, .x = {}};
   of_box.y = along(y1, bin_h, o.out_h, of_box.rows, src[1]);
@@ -88,10 +90,10 @@ std::pair<Array, Array> table_of(const std::vector<BoxSamples>& boxes, std::size
       for (int j = 0; j < o.out_w; ++j) {
         const std::size_t first = index.size();
         for (int r = 0; r < box.rows; ++r) {
-          const AxisSample& y = box.y[static_cast<std::size_t>(i * box.rows + r)];
+          const AxisSample& y = *(box.y.begin() + std::ptrdiff_t{i} * box.rows + r);
           const std::int64_t low = (box.image * src[1] + y.low) * src[2], high = (box.image * src[1] + y.high) * src[2];
           for (int c = 0; c < box.columns; ++c) {
-            const AxisSample& x = box.x[static_cast<std::size_t>(j * box.columns + c)];
+            const AxisSample& x = *(box.x.begin() + std::ptrdiff_t{j} * box.columns + c);
             const double all = y.is_outside || x.is_outside ? 0.0 : share;
             const auto add = [&](std::int64_t row, double weight) {
               index.push_back(static_cast<std::int32_t>(row));

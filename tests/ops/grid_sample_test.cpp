@@ -220,6 +220,37 @@ TEST_P(GridSampleTest, roi_align_gives_the_values_of_torchvision) {
                         std::vector<double>{0.25, 0.25}, 1e-6));
 }
 
+// So many samples that they are taken in parts, beside eight boxes at a time, which are not.
+TEST_P(GridSampleTest, roi_align_takes_many_samples_in_parts) {
+  constexpr std::int64_t count = 64, few = 8;
+  std::vector<float> corners;
+  for (std::int64_t r = 0; r < count; ++r) {
+    const float at = 0.1f * static_cast<float>(r);
+    corners.insert(corners.end(), {at * 0.5f, 6 - at, at * 0.5f + 2, 7.5f - at * 0.5f});
+  }
+  const Array x = steps({2, 8, 8, 256}, f32), boxes = array(corners, {count, 4});
+  const Array batch = astype(astype(greater(uniform({count}), 0.5), f32), i32).wait();
+  for (const RoiAlignMode mode : {RoiAlignMode::mean, RoiAlignMode::max}) {
+    const RoiAlignOptions options{.out_h = 8, .out_w = 8, .sampling_ratio = 2, .mode = mode};
+    const Array whole = roi_align(x, boxes, batch, options);
+    for (std::int64_t r = 0; r < count; r += few)
+      EXPECT_TRUE(all_close(
+          slice(whole, 0, r, r + few),
+          roi_align(x, contiguous(slice(boxes, 0, r, r + few)), contiguous(slice(batch, 0, r, r + few)), options)
+              .to_vector<double>(),
+          2e-6));
+  }
+}
+
+TEST_P(GridSampleTest, roi_align_of_boxes_that_are_none_is_zero) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), far = 1e30f;
+  const Array boxes = array({nan, 0, 3, 3, 0, 0, nan, nan, far, far, far, far}, {3, 4}), batch = zeros({3}, i32);
+  for (const int ratio : {0, 2})
+    EXPECT_EQ(roi_align(ones({1, 4, 4, 1}), boxes, batch, {.out_h = 1, .out_w = 1, .sampling_ratio = ratio})
+                  .to_vector<float>(),
+              (std::vector<float>{0, 0, 0}));
+}
+
 TEST_P(GridSampleTest, roi_align_has_the_numerical_gradient_for_the_image) {
   SAMEBYTES_NEEDS_F64();
   const Array boxes = array({0.5f, 1.2f, 4.1f, 3.9f}, {1, 4}), batch = zeros({1}, i32);
