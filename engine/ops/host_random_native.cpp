@@ -11,7 +11,8 @@ namespace {
 constexpr int kBlocks = 16, kWords = 4 * kBlocks;
 static_assert(kWords == HostStream::kUnit);
 
-// The words of kBlocks blocks of Philox4x32-10 (samebytes/random.h), in the order of their elements.
+// The words of kBlocks blocks of Philox4x32-10 (samebytes/random.h), in the order of their elements. Written here
+// again, because a function of that header would be one for all levels (ops/native.h), and for vectors of blocks.
 void words_of(const HostStream& stream, std::uint64_t block, std::uint32_t* words) {
   std::uint32_t x0[kBlocks], x1[kBlocks], x2[kBlocks], x3[kBlocks];
   for (int i = 0; i < kBlocks; ++i) {

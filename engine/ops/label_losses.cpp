@@ -22,14 +22,11 @@ using G = const GradientRequest&;
 using Arrays = std::vector<Array>;
 
 // clang-format off
-// ($0 = dy, $1 = y): dy where y counts.
-extern const PointwiseRow kMarginOverGrad, kMarginOver;
-const PointwiseRow kMarginOverGrad{"margin_over_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", nullptr, R::same, [](G g) -> Arrays {
-  return {apply_row<kMarginOverGrad>({g.dy[0], g.src[1]}), Array()}; }, 0b10};
+extern const PointwiseRow kMarginOver;
 // How far the scores $0 of other classes ($2: truth, the own class) are above the row's own score $1 less #0.
 const PointwiseRow kMarginOver{"margin_over", 3, 1, "SB_WHERE($2, SB_ZERO, SB_WHERE(SB_TRUTH($0 - $1 + #0 < SB_ZERO), SB_ZERO, $0 - $1 + #0))",
   "Where($2,0,Relu(Add(Sub($0,$1),#0)))", R::same, [](G g) -> Arrays {
-  const Array dx = apply_row<kMarginOverGrad>({g.dy[0], g.dst[0]});
+  const Array dx = relu_gradient(g.dy[0], g.dst[0]);
   return {dx, g.wanted[1] ? -dx : Array(), Array()}; }};
 // clang-format on
 

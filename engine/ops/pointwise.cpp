@@ -190,7 +190,7 @@ extern const PointwiseRow kReluGrad, kGeluGrad;
 const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", nullptr, R::same, [](G g) -> Arrays {
   return {apply_row<kReluGrad>({g.dy[0], g.src[1]}), Array()}; }, 0b10, false, EpilogueStep::gate};
 const PointwiseRow kReluRow{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, $0)", "Relu($0)", R::same, [](G g) -> Arrays {
-  return {apply_row<kReluGrad>({g.dy[0], g.dst[0]})}; }, 0, false, EpilogueStep::relu};
+  return {relu_gradient(g.dy[0], g.dst[0])}; }, 0, false, EpilogueStep::relu};
 const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + sb_exp(-$0))", "Mul($0,Sigmoid($0))", R::same, [](G g) -> Arrays {
   const Array s = sigmoid(g.src[0]);
   return {g.dy[0] * (s * (1.0 + g.src[0] * (1.0 - s)))}; }};
@@ -598,6 +598,7 @@ Array apply_row(const PointwiseRow& row, const OpPtr& op, std::initializer_list<
   return apply(row, op, std::span<const Array>(operands.begin(), operands.size()), std::move(scalars));
 }
 Array as_floating(const Array& a) { return floating(a); }
+Array relu_gradient(const Array& dy, const Array& y) { return apply_row<kReluGrad>({dy, y}); }
 Array relu_gradient_source(const Array& gradient, const Array& x) {
   const auto row_of = [](const Node& node) -> const PointwiseRow* {
     const auto* op = node.is_view ? nullptr : dynamic_cast<const Pointwise*>(node.op.get());

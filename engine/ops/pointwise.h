@@ -70,6 +70,9 @@ Array as_floating(const Array& a);
 // If `gradient` is that of relu(x), the gradient behind the ReLU; else an empty handle.
 Array relu_gradient_source(const Array& gradient, const Array& x);
 
+// dy where y, the result of a ReLU, is above 0, else 0.
+Array relu_gradient(const Array& dy, const Array& y);
+
 // Copies: the dense form of a view, or a value that needs its own storage.
 Array copy_of(const Array& a);
 
