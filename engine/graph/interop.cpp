@@ -34,9 +34,15 @@ DeviceBytes bytes_of_array(const Array& array) {
 
 }  // namespace
 
-cl::Context context(const Engine& engine, int device) { return device_of(engine, device).context(); }
+cl::Context context(const Engine& engine, int device) {
+  const detail::Device& of = device_of(engine, device);
+  return detail::copy_of(of.context(), of.info().name);
+}
 cl::Device device(const Engine& engine, int device) { return device_of(engine, device).handle(); }
-cl::CommandQueue queue(const Engine& engine, int device) { return device_of(engine, device).queue(); }
+cl::CommandQueue queue(const Engine& engine, int device) {
+  const detail::Device& of = device_of(engine, device);
+  return detail::copy_of(of.queue(), of.info().name);
+}
 
 void DeviceBytes::set_argument(const cl::Kernel& kernel, cl_uint index) const {
   if (buffer())
@@ -77,14 +83,14 @@ void enqueue(std::span<const Array> reads, std::span<const Array> writes, const 
     detail::Storage& storage = *all[i].node()->base().storage;
     DeviceBytes own = bytes_of_array(all[i]);
     submission.acquire(storage, i >= reads.size(), "interop", own.offset_bytes, own.size_bytes);
-    bytes.push_back(own);
+    bytes.push_back(std::move(own));
   }
   for (std::size_t i = 0; i < all.size(); ++i) {  // bind only after every storage belongs to the device
     detail::Storage& storage = *all[i].node()->base().storage;
     if (storage.binds_pointer())
       bytes[i].pointer = storage.device_pointer();
     else
-      bytes[i].buffer = storage.buffer();
+      detail::assign(bytes[i].buffer, storage.buffer(), device.info().name);
   }
   submission.enqueue_call(device, "interop", [&](const cl::CommandQueue& queue) {
     work(queue, bytes);
@@ -111,9 +117,12 @@ void wait_for(const cl::Event& event, std::span<const Array> arrays) {
       cl_device_id device = nullptr;
       detail::check_cl(clGetCommandQueueInfo(queue(), CL_QUEUE_DEVICE, sizeof(cl_device_id), &device, nullptr),
                        "clGetCommandQueueInfo", "wait_for");
-      if (detail::works_inside_calls(device)) return event.wait();
-      const std::vector<cl::Event> events{event};
-      return queue.enqueueBarrierWithWaitList(&events);
+      if (detail::works_inside_calls(device)) {
+        event.wait();
+        return;
+      }
+      detail::check_cl(clEnqueueBarrierWithWaitList(queue(), 1, &event(), nullptr), "clEnqueueBarrierWithWaitList",
+                       "wait_for");
     });
   });
 }

@@ -33,7 +33,7 @@ void carry_once(Carrier& carrier, Storage& from, Storage& to, std::size_t bytes)
   job.at_target = Carrier::make_event(to.space());
   job.verdict = Carrier::make_event(to.space());
   const std::string& device = to.space().name();
-  const cl::Event verdict = on_device(device, [&] { return cl::Event(job.verdict); });
+  const cl::Event verdict = copy_of(job.verdict, device);
   carrier.add(std::move(job));
   to.space().runtime().watchdog()->wait_for(verdict, "transfer", "measuring contexts", device);
 }

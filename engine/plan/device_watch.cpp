@@ -33,7 +33,7 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
   std::vector<cl::Event> events;
   {
     const std::lock_guard lock(context->mutex);
-    events = detail::on_device(runtime.device_name(), [&] { return runtime.last_events(); });
+    events = runtime.last_events();
   }
   detail::Runtime::Standing standing = runtime.look_until_done(events, start, limit);
   for (std::size_t d = 0; timer != nullptr && d < standing.seconds.size() && d < detail::DeviceTimes::kMost; ++d)

@@ -35,7 +35,8 @@ StoragePtr Space::adopt(void* pointer, std::size_t bytes, std::function<void()> 
     if (block) {
       if (as == MemoryMode::hostptr && deleter) {
         // The user reads this memory after the deleter has run, so it must hold what the device wrote last.
-        block->deleter = [buffer = block->buffer, queue = host_queue(), bytes, inner = std::move(deleter)]() mutable {
+        block->deleter = [buffer = copy_of(block->buffer, name()), queue = copy_of(host_queue(), name()), bytes,
+                          inner = std::move(deleter)]() mutable {
           try {
             queue.enqueueUnmapMemObject(buffer, queue.enqueueMapBuffer(buffer, CL_TRUE, CL_MAP_READ, 0, bytes));
             queue.finish();
@@ -79,7 +80,8 @@ StoragePtr Space::adopt(const cl::Buffer& buffer, std::size_t bytes) {
     host_queue_.finish();
     allocator_->claim(host, bytes, "adopt");
   }
-  return std::make_shared<Storage>(*this, allocator_, allocator_->wrap(buffer, host, bytes), bytes, Category::adopted);
+  return std::make_shared<Storage>(*this, allocator_, allocator_->wrap(copy_of(buffer, name()), host, bytes), bytes,
+                                   Category::adopted);
 }
 
 StoragePtr Space::adopt_svm(void* pointer, std::size_t bytes, std::function<void()> deleter) {

@@ -74,7 +74,7 @@ void Worker::add_program(MessageReader& message) {
   const KernelCache::Checked checked = cache.check(key);
   if (clBuildProgram(program(), 1, &device(), options.c_str(), nullptr, nullptr) != CL_SUCCESS) return;
   cache.note_built(key);
-  programs[key.a] = program;
+  programs[key.a] = std::move(program);
 }
 
 void Worker::compile(MessageReader& message) {

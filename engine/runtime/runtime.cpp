@@ -48,7 +48,7 @@ Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl::D
       info_(std::move(info)),
       tuning_(std::move(tuning)),
       handle_(std::move(handle)),
-      queue_(index == 0 && runtime().options().given ? runtime().options().given->queue
+      queue_(index == 0 && runtime().options().given ? copy_of(runtime().options().given->queue, info_.name)
                                                      : make_queue(*this, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
       compilers_(make_compilers(*this)),
       kernels_(*this) {
@@ -97,17 +97,17 @@ int vector_width_of(const DeviceInfo& info, Dtype real) {
   return real == f64 ? width / 2 : width;
 }
 
-Runtime::Runtime(const RuntimeOptions& options)
-    : options_(options),
-      watchdog_(std::make_shared<Watchdog>(options.stall_seconds)),
+Runtime::Runtime(RuntimeOptions options)
+    : options_(std::move(options)),
+      watchdog_(std::make_shared<Watchdog>(options_.stall_seconds)),
       ledger_(std::make_unique<Ledger>()),
       kernel_cache_(std::make_unique<KernelCache>(kept_kernels())) {
-  if (!(options.stall_seconds >= 0))
-    throw ArgumentError("engine: stall_seconds must be 0 or more, got " + std::to_string(options.stall_seconds));
-  if (options.steps_in_flight < 1)
-    throw ArgumentError("engine: steps_in_flight must be 1 or more, got " + std::to_string(options.steps_in_flight));
+  if (!(options_.stall_seconds >= 0))
+    throw ArgumentError("engine: stall_seconds must be 0 or more, got " + std::to_string(options_.stall_seconds));
+  if (options_.steps_in_flight < 1)
+    throw ArgumentError("engine: steps_in_flight must be 1 or more, got " + std::to_string(options_.steps_in_flight));
   open_devices();
-  for (const auto& space : spaces_) space->open_memory(options);
+  for (const auto& space : spaces_) space->open_memory(options_);
 }
 
 Runtime::~Runtime() {

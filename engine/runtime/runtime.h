@@ -209,7 +209,7 @@ class Submission {
 
 class Runtime {
  public:
-  explicit Runtime(const RuntimeOptions& options);
+  explicit Runtime(RuntimeOptions options);
   ~Runtime();
 
   const RuntimeOptions& options() const { return options_; }
@@ -294,8 +294,8 @@ class Runtime {
     int failed = -1;
     std::string why;  // it failed, or what a device that has not answered still has to do
   };
-  // The last event of each device; empty if there is none. Under the engine's lock.
-  const std::vector<cl::Event>& last_events() const { return tails_; }
+  // The last event of each device; empty if there is none. Under the engine's lock. Throws DeviceError.
+  std::vector<cl::Event> last_events() const;
   Standing look_until_done(const std::vector<cl::Event>& events, std::chrono::steady_clock::time_point start,
                            double limit);
   // From now on another device does this one's work. If launches are unfinished, makes new queues and nobody waits for

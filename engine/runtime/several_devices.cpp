@@ -25,6 +25,12 @@ void Runtime::open_spare() {
   is_spare_open_.store(true, std::memory_order_release);
 }
 
+std::vector<cl::Event> Runtime::last_events() const {
+  std::vector<cl::Event> events(tails_.size());
+  for (std::size_t d = 0; d < tails_.size(); ++d) assign(events[d], tails_[d], devices_[d]->info().name);
+  return events;
+}
+
 Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
                                            std::chrono::steady_clock::time_point start, double limit) {
   Standing standing;

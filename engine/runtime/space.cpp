@@ -15,7 +15,7 @@ Space::Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl:
       info_(std::move(info)),
       // On a device with fine-grained SVM a map does nothing, so a missing map would never show.
       coarse_shadow_(info_.memory_mode == MemoryMode::coarse && info_.svm != "coarse"),
-      context_(index == 0 && runtime.options().given ? runtime.options().given->context
+      context_(index == 0 && runtime.options().given ? copy_of(runtime.options().given->context, name())
                                                      : on_device(name(), [&] { return cl::Context(devices); })),
       host_queue_(make_queue(context_, devices.front(), 0, name())),
       usm_(mode() == MemoryMode::usm ? find_usm(devices.front()) : nullptr) {}
