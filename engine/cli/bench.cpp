@@ -46,7 +46,7 @@ constexpr std::int64_t kWarmSteps = 4;
 constexpr double kWarmSeconds = 0.5, kLongestWarmSeconds = 6;
 
 void say(const Json& line) {
-  fmt::print("{}\n", line.dump());
+  fmt::print("{}\n", to_line(line));
   std::fflush(stdout);
 }
 
@@ -301,7 +301,7 @@ int run_bench(const Options& options) {
   const auto report = [&](const Summary& summary) {
     throughput.rows.push_back(throughput_row(summary, throughput.devices.size() - 1));
     list.push_back(to_json(summary));
-    log.write(list.back().dump());
+    log.write(to_line(list.back()));
     progress.say(table_row(summary, width));
   };
   for (const std::string& device : device_names(options)) {
@@ -341,7 +341,7 @@ int run_bench(const Options& options) {
     io::write_file(options.html, throughput_html(throughput, "samebytes bench"));
     progress.say(options.html + ": a page for any browser");
   }
-  if (options.json) fmt::print("{}\n", list.dump());
+  if (options.json) fmt::print("{}\n", to_line(list));
   log.check();
   return is_interrupted() ? kInterrupted : kDone;
 }

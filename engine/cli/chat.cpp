@@ -74,13 +74,12 @@ int run_chat(const Options& options) {
     const models::Reply reply = chat.reply(line, how);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (options.json)
-      fmt::print("{}\n", Json{{"message", line},
-                              {"answer", reply.text},
-                              {"prompt_tokens", reply.prompt_tokens},
-                              {"tokens", reply.tokens},
-                              {"seconds", seconds},
-                              {"tokens_per_second", static_cast<double>(reply.tokens) / seconds}}
-                             .dump(-1, ' ', false, Json::error_handler_t::replace));
+      fmt::print("{}\n", to_line({{"message", line},
+                                  {"answer", reply.text},
+                                  {"prompt_tokens", reply.prompt_tokens},
+                                  {"tokens", reply.tokens},
+                                  {"seconds", seconds},
+                                  {"tokens_per_second", static_cast<double>(reply.tokens) / seconds}}));
     else
       fmt::print("\n");
     std::fflush(stdout);

@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/session.h"
+#include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "cli/workloads.h"
@@ -55,7 +56,7 @@ int run_eval(const Options& options) {
   auto line = to_json(summary);
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();
-  log.write(line.dump());
+  log.write(to_line(line));
   print_summary(options, summary, is_interrupted());
   log.check();
   return is_interrupted() ? kInterrupted : kDone;

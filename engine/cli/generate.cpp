@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/session.h"
+#include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "cli/workloads.h"
@@ -70,7 +71,7 @@ int run_generate(const Options& options) {
                                       {"tokens", added},
                                       {"seconds", seconds},
                                       {"tokens_per_second", static_cast<double>(added) / seconds}};
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", to_line(line));
   } else {
     fmt::print("\n");
   }

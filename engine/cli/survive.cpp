@@ -60,9 +60,19 @@ std::string FoldRun::to_text() const {
   return nlohmann::ordered_json{{"fold", fold}, {"steps", steps}, {"areas", areas}}.dump();
 }
 
-FoldRun FoldRun::from_text(const std::string& text) {
-  const auto json = nlohmann::ordered_json::parse(text);
-  return {json["fold"].get<int>(), json["steps"].get<std::int64_t>(), json["areas"].get<std::vector<double>>()};
+FoldRun FoldRun::from_text(const std::string& text, const std::string& checkpoint) {
+  FoldRun run;
+  run.fold = -1;
+  try {
+    const Json json = Json::parse(text);
+    run = {json.at("fold").get<int>(), json.at("steps").get<std::int64_t>(),
+           json.at("areas").get<std::vector<double>>()};
+  } catch (const Json::exception&) {  // of another type
+  }
+  if (run.fold < 0 || run.steps < 0)
+    throw IoError(fmt::format("{}: expected folds as fold, steps and areas, found {:.60}", checkpoint, text),
+                  checkpoint);
+  return run;
 }
 
 void check_survival(const Options& options) {
@@ -86,7 +96,8 @@ Keeper::Keeper(const Options& options, train::RunLog& log)
 
 void Keeper::find_fold() {
   if (const std::optional<Checkpoint>& wanted = checkpoints_->wanted())
-    if (const std::optional<std::string> text = run_text(wanted->path, kFoldsPart)) folds_ = FoldRun::from_text(*text);
+    if (const std::optional<std::string> text = run_text(wanted->path, kFoldsPart))
+      folds_ = FoldRun::from_text(*text, wanted->path);
   checkpoints_->set_first_step(folds_.steps);
 }
 
@@ -104,7 +115,9 @@ std::optional<std::string> Keeper::begin(const Workload& workload, const RunPart
     if (workload.folds > 1)
       state.add(
           kFoldsPart, [this] { return folds_.to_text(); },
-          [this](const std::string& text) { folds_ = FoldRun::from_text(text); });
+          [this](const std::string& text) {
+            folds_ = FoldRun::from_text(text, checkpoints_->wanted() ? checkpoints_->wanted()->path : "a kept state");
+          });
     resumed = session.resume();
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
@@ -113,15 +126,14 @@ std::optional<std::string> Keeper::begin(const Workload& workload, const RunPart
   if (survival_.device_errors.empty()) survival_.resumed_from = resumed->step;
   Json line{{"event", "resume"}, {"step", resumed->step}, {"from", resumed->from}, {"text", resumed->text}};
   if (workload.folds > 1) line["fold"] = folds_.fold + 1;
-  log_.write(line.dump());
+  log_.write(to_line(line));
   return resumed->text;
 }
 
 void Keeper::tell_log() const {
   for (const std::string& error : unsaid_)
-    log_.write(
-        Json{{"event", "device_error"}, {"action", options_.survive.on_device_error.value_or("stop")}, {"error", error}}
-            .dump());
+    log_.write(to_line(
+        {{"event", "device_error"}, {"action", options_.survive.on_device_error.value_or("stop")}, {"error", error}}));
 }
 
 std::vector<std::string> Keeper::troubles() {
@@ -149,7 +161,7 @@ bool Keeper::goes_on_after(const DeviceError& error, std::string& device) {
   // Without a call it is not an error of a device, but the lack of one.
   if (error.call().empty()) return false;
   if (action == "stop" || survival_.device_errors.size() >= kMostDeviceErrors) {
-    log_.write(Json{{"event", "device_error"}, {"action", "stop"}, {"error", error.what()}}.dump());
+    log_.write(to_line({{"event", "device_error"}, {"action", "stop"}, {"error", error.what()}}));
     return false;
   }
   survival_.device_errors.emplace_back(error.what());

@@ -25,7 +25,8 @@ struct FoldRun {
   // The fold under way came to this.
   void end(const Summary& summary);
   std::string to_text() const;
-  static FoldRun from_text(const std::string& text);
+  // Throws IoError, which names the checkpoint, for another text.
+  static FoldRun from_text(const std::string& text, const std::string& checkpoint);
 };
 
 // What the options of a run came to.

@@ -25,6 +25,9 @@ std::string or_nearest(std::string_view word, const std::vector<std::string>& ca
 
 using Json = nlohmann::ordered_json;
 
+// One line; bytes that are no UTF-8, such as those of a file's name, become U+FFFD.
+inline std::string to_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 // JSON has no NaN and no infinity.
 inline Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 inline Json finite_or_null(const std::optional<double>& value) { return value ? finite_or_null(*value) : Json(); }

@@ -209,7 +209,7 @@ void Trainer::log_start() {
   Json line = start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_);
   add_loading_to(line, loading_);
   if (devices_) add_to(line, *devices_, *engine_);
-  log_->write(line.dump());
+  log_->write(to_line(line));
 }
 
 std::string Trainer::fold_text() const {
@@ -320,8 +320,7 @@ Summary train_fold(Options options, const Workload& workload, const std::shared_
 
 std::string line_of(const std::exception& error) {
   if (dynamic_cast<const UsageError*>(&error) == nullptr) return train::error_line(error);
-  return Json{{"event", "error"}, {"kind", "UsageError"}, {"message", error.what()}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  return to_line({{"event", "error"}, {"kind", "UsageError"}, {"message", error.what()}});
 }
 
 }  // namespace
@@ -363,7 +362,7 @@ int train_workload(const Options& all, const std::function<Workload()>& make) {
   const auto log = std::make_shared<train::RunLog>(options.log, options.tensorboard, !options.survive.resume.empty());
   if (!fitted.text.empty()) {
     progress.say(fitted.text);
-    log->write(fitted.to_json().dump());
+    log->write(to_line(fitted.to_json()));
   }
   Summary summary;
   Keeper keeper(options, *log);
@@ -382,7 +381,7 @@ int train_workload(const Options& all, const std::function<Workload()>& make) {
   nlohmann::ordered_json line = to_json(summary);
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();
-  log->write(line.dump());
+  log->write(to_line(line));
   progress.erase();
   if (ranks.rank() == 0) print_summary(options, summary, is_interrupted());
   log->check();

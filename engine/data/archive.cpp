@@ -3,20 +3,17 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 
+#include "core/files.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
 namespace {
 
 constexpr std::size_t kArchiveBlock = 65536;
-// A few bytes must not fill the memory. Sound shrinks to a half, text to a tenth.
-constexpr std::uint64_t kMostRatio = 200, kAlwaysFits = std::uint64_t{64} << 20;
-constexpr std::size_t kMostMembers = 1'000'000;
 
 struct Closer {
   void operator()(archive* handle) const { archive_read_free(handle); }
@@ -36,7 +33,7 @@ struct Closer {
 
 }  // namespace
 
-std::vector<ArchiveMember> read_archive(const std::string& reader, const std::string& path) {
+std::vector<ArchiveMember> read_archive(const std::string& reader, const std::string& path, std::size_t most_entries) {
   const std::unique_ptr<archive, Closer> handle(archive_read_new());
   if (!handle) throw std::bad_alloc();
   // Of the others some allocate what a header only claims.
@@ -49,16 +46,17 @@ std::vector<ArchiveMember> read_archive(const std::string& reader, const std::st
 
   std::error_code ignored;
   const std::uintmax_t packed = std::filesystem::file_size(path, ignored);
-  const std::uint64_t most = std::max(kAlwaysFits, ignored ? 0 : packed * kMostRatio);
+  const std::uint64_t most = most_unpacked(ignored ? 0 : packed);
   std::uint64_t unpacked = 0;
   std::vector<ArchiveMember> members;
-  for (archive_entry* entry = nullptr;;) {
+  archive_entry* entry = nullptr;
+  for (std::size_t entries = 0;; ++entries) {
     const int status = archive_read_next_header(handle.get(), &entry);
     if (status == ARCHIVE_EOF) return members;
     if (status != ARCHIVE_OK) throw_damaged(reader, path, handle.get());
+    if (entries == most_entries)
+      throw_too_large(reader, path, std::to_string(most_entries) + " files, folders and links in an archive");
     if (archive_entry_filetype(entry) != AE_IFREG) continue;
-    if (members.size() == kMostMembers)
-      throw_too_large(reader, path, std::to_string(kMostMembers) + " files in an archive");
     ArchiveMember& member = members.emplace_back();
     const char* const name = archive_entry_pathname(entry);
     if (name == nullptr)

@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 
+#include "core/files.h"
 #include "core/io_error.h"
 #include "data/archive.h"
 #include "samebytes/data/cifar.h"
@@ -186,12 +187,13 @@ void take_from_address(const KnownSet& set, std::string address, const fs::path&
 struct PartialFolder {
   fs::path path;
   std::vector<fs::path> made;  // the folders above it that were not there, the innermost first
-  explicit PartialFolder(const fs::path& folder) : path(folder.string() + ".partial-" + std::to_string(getpid())) {
+  explicit PartialFolder(const fs::path& folder) : path(detail::temporary_name(folder.string())) {
     std::error_code ignored;
     for (fs::path above = path.parent_path(); !above.empty() && !fs::exists(above, ignored);
          above = above.parent_path())
       made.push_back(above);
-    fs::create_directories(path);
+    if (!path.parent_path().empty()) fs::create_directories(path.parent_path());
+    if (!fs::create_directory(path)) throw IoError("fetch: " + path.string() + " exists already", path.string());
   }
   ~PartialFolder() {
     std::error_code ignored;

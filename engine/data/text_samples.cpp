@@ -148,7 +148,7 @@ std::vector<TextSample> read_text_samples(const std::string& path) {
 TextSample chat_sample(std::string_view messages, const ChatReader& reader) {
   if (!reader.chat_template) throw ArgumentError("chat_sample: expected a chat template for messages, got none");
   const text::ChatTemplate& chat = *reader.chat_template;
-  const Json all = Json::parse(messages, nullptr, false);
+  const Json all = detail::parse_json<Json>(messages).value_or(nullptr);
   if (!all.is_array() || all.empty()) throw ArgumentError("chat_sample: expected a JSON list of messages");
   const std::string whole = chat.apply_json(messages);
   TextSample sample;

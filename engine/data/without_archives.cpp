@@ -4,7 +4,7 @@
 
 namespace samebytes::detail {
 
-std::vector<ArchiveMember> read_archive(const std::string& reader, const std::string& path) {
+std::vector<ArchiveMember> read_archive(const std::string& reader, const std::string& path, std::size_t) {
   throw_missing(reader + ": " + path, "archives", "SAMEBYTES_ARCHIVES",
                 "package libarchive-dev; or unpack the archive and give the folder");
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/json.h"
 #include "samebytes/doctor.h"
 
 namespace samebytes::doctor {
@@ -74,7 +75,7 @@ std::string to_text(const Diagnosis& diagnosis) {
 std::string to_json(const Diagnosis& diagnosis) {
   Json json{{"run", diagnosis.run}, {"workload", diagnosis.workload}, {"findings", Json::array()}};
   for (const Finding& finding : diagnosis.findings) json["findings"].push_back(to_json(finding));
-  return json.dump();
+  return detail::to_line(json);
 }
 
 }  // namespace samebytes::doctor

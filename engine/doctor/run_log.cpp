@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "core/json.h"
 #include "samebytes/error.h"
 
 namespace samebytes::doctor {
@@ -15,12 +16,26 @@ namespace {
 
 using SortedJson = nlohmann::json;
 
+constexpr const char* kReader = "doctor";
+
 std::vector<std::string> read_lines(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw IoError(fmt::format("{} cannot be read: {}", path, std::strerror(errno)), path);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
+}
+
+// A line of a file, in which it begins at `offset`.
+SortedJson object_of(const std::string& path, std::size_t line, std::int64_t offset, const std::string& text) {
+  const std::string place = fmt::format("{}:{}", path, line);
+  try {
+    auto json = detail::parse_json<SortedJson>(kReader, place, text, offset, [](const std::string&, int) {});
+    if (!json.is_object()) detail::throw_io(kReader, place, offset, "a JSON object", json.type_name());
+    return json;
+  } catch (const IoError& error) {
+    throw IoError(error.what(), path, error.offset());
+  }
 }
 
 std::optional<double> number_of(const SortedJson& json, const char* key) {
@@ -95,12 +110,15 @@ RunLog read_run_log(const std::string& path) {
   RunLog run;
   run.path = path;
   bool has_event = false;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < lines.size(); offset += static_cast<std::int64_t>(lines[i++].size()) + 1) {
     if (lines[i].find_first_not_of(" \t\r") == std::string::npos) continue;
-    const SortedJson json = SortedJson::parse(lines[i], nullptr, false);
-    if (!json.is_object()) {
+    SortedJson json;
+    try {
+      json = object_of(path, i + 1, offset, lines[i]);
+    } catch (const IoError&) {
       if (i + 1 == lines.size() && has_event) break;  // it was killed in the middle of this line
-      throw IoError(fmt::format("{}:{}: not a line of JSON", path, i + 1), path);
+      throw;
     }
     has_event = has_event || json.contains("event");
     take(run, json, static_cast<int>(i) + 1);
@@ -116,8 +134,10 @@ ProfileLog read_profile(const std::string& path) {
   while (last > 0 && lines[last - 1].find_first_not_of(" \t\r") == std::string::npos) --last;
   ProfileLog profile;
   profile.path = path;
-  if (last > 0) profile.all = SortedJson::parse(lines[last - 1], nullptr, false);
-  const double seconds = profile.all.is_object() ? number_of(profile.all, "seconds").value_or(0) : 0;
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i + 1 < last; ++i) offset += static_cast<std::int64_t>(lines[i].size()) + 1;
+  if (last > 0) profile.all = object_of(path, last, offset, lines[last - 1]);
+  const double seconds = number_of(profile.all, "seconds").value_or(0);
   if (seconds <= 0 || !profile.all.contains("by_op") || !profile.all.contains("by_kernel") ||
       !profile.all.contains("by_layer"))
     throw IoError(fmt::format("{} is no profile of `samebytes profile WORKLOAD --json`", path), path);

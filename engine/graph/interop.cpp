@@ -118,7 +118,8 @@ void wait_for(const cl::Event& event, std::span<const Array> arrays) {
       detail::check_cl(clGetCommandQueueInfo(queue(), CL_QUEUE_DEVICE, sizeof(cl_device_id), &device, nullptr),
                        "clGetCommandQueueInfo", "wait_for");
       if (detail::works_inside_calls(device)) {
-        event.wait();
+        detail::Device& of = arrays[0].node()->context->runtime->device(arrays[0].device());
+        of.runtime().watchdog()->wait_for(event(), "a command", "wait_for", of.info().name);
         return;
       }
       detail::check_cl(clEnqueueBarrierWithWaitList(queue(), 1, &event(), nullptr), "clEnqueueBarrierWithWaitList",

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io_error.h"
+#include "core/json.h"
 #include "io/convert.h"
 #include "io/state.h"
 #include "samebytes/io/modules.h"
@@ -18,6 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kReader = "convert";
 constexpr const char* kUsualPart = "model";  // of train::Session
 
 std::string text_of(const TensorFile& file, const std::string& key) {
@@ -39,7 +41,7 @@ std::string part_of(const Json& layouts, const std::string& path, const std::str
   std::string names;
   for (const auto& [name, unused] : layouts.items()) names += (names.empty() ? "" : ", ") + name;
   if (names.empty())
-    detail::throw_io("convert", path, -1, "a checkpoint that says how its weights lie",
+    detail::throw_io(kReader, path, -1, "a checkpoint that says how its weights lie",
                      "one of an older version; resume the run and save");
   const std::string part = !asked.empty() ? asked : layouts.size() == 1 ? layouts.begin().key() : kUsualPart;
   if (!layouts.contains(part))
@@ -47,26 +49,42 @@ std::string part_of(const Json& layouts, const std::string& path, const std::str
   return part;
 }
 
-Conversion from_checkpoint(const TensorFile& file, const std::string& to, const ConvertOptions& options) {
-  check_run_file(file.path());
-  const Json description = Json::parse(text_of(file, "description"));
+// What a layout says about the axes must be true, since the values are moved by it.
+void set_layout(nn::NamedArray& entry, const Json& layout, const std::string& path) {
+  const auto kind = layout.at(0).get<std::int64_t>();
+  constexpr auto kLast = static_cast<std::int64_t>(nn::Layout::conv_transpose);
+  entry.layout = static_cast<nn::Layout>(std::clamp<std::int64_t>(kind, 0, kLast));
+  entry.flattened_channels = layout.at(1).get<std::int64_t>();
+  const int rank = entry.array.shape().rank();
+  const bool is_linear = entry.layout == nn::Layout::linear || entry.layout == nn::Layout::linear_transposed;
+  if (kind < 0 || kind > kLast || (is_linear && rank != 2) || (entry.layout != nn::Layout::plain && rank < 2))
+    detail::throw_io(kReader, path, -1, "a layout that fits '" + entry.name + "' " + entry.array.shape().to_string(),
+                     detail::to_line(layout).substr(0, 60));
+}
+
+std::vector<nn::NamedArray> weights_in(const TensorFile& file, const std::string& asked) {
+  const auto description = detail::parse_json<Json>(kReader, file.path(), text_of(file, "description"));
   const Json layouts = description.value("layouts", Json::object());
-  const std::string part = part_of(layouts, file.path(), options.part);
+  const std::string part = part_of(layouts, file.path(), asked);
   std::vector<nn::NamedArray> state;
   for (std::size_t i = 0; i < file.tensors().size(); ++i) {
     const TensorInfo& info = file.tensors()[i];
     if (!info.name.starts_with(part + "/")) continue;
     nn::NamedArray entry{.name = info.name.substr(part.size() + 1), .array = empty(info.shape, info.dtype)};
-    if (const auto at = layouts[part].find(entry.name); at != layouts[part].end()) {
-      entry.layout = static_cast<nn::Layout>(at->at(0).get<int>());
-      entry.flattened_channels = at->at(1).get<std::int64_t>();
-    }
+    if (const auto at = layouts[part].find(entry.name); at != layouts[part].end()) set_layout(entry, *at, file.path());
     if (info.bytes() > 0) {
       const detail::Borrow view(entry.array, true, __FILE__, __LINE__);
       file.read(i, {static_cast<std::byte*>(view.data()), info.bytes()});
     }
     state.push_back(std::move(entry));
   }
+  return state;
+}
+
+Conversion from_checkpoint(const TensorFile& file, const std::string& to, const ConvertOptions& options) {
+  check_run_file(file.path());
+  const std::vector<nn::NamedArray> state =
+      detail::reading_json(kReader, file.path(), [&] { return weights_in(file, options.part); });
   save_state(to, state, {{"format", "pt"}}, options.dtype);
   Conversion result = counted(state);
   result.left_out = file.tensors().size() - state.size();

@@ -1,19 +1,17 @@
 #include "samebytes/io/files.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <cerrno>
-#include <charconv>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 
+#include "core/available_memory.h"
+#include "core/files.h"
 #include "core/io_error.h"
 
 namespace samebytes::io {
@@ -31,48 +29,21 @@ struct InflateStream {
   ~InflateStream() { inflateEnd(&stream); }
 };
 
+constexpr std::size_t kAlwaysFits = std::size_t{64} << 20;     // what is smaller is read without a look at the memory
 constexpr std::size_t kMostOfStream = std::size_t{256} << 20;  // of a device or pipe, which may have no end
 
 std::string system_text(int error) { return std::strerror(error); }
 
-constexpr const char* kTemporary = ".tmp-";  // then the process and a number that nobody can guess
-
-std::uint64_t unguessable_number() {
-  std::uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
-    number = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  return number;
-}
-
-// In a folder where everybody may write, as /tmp is, somebody else's link may lead to a file of ours.
-bool is_planted(const std::string& link) {
-  const std::filesystem::path parent = std::filesystem::path(link).parent_path();
-  struct stat own {
-  }, folder{};
-  return ::lstat(link.c_str(), &own) == 0 && ::stat(parent.empty() ? "." : parent.c_str(), &folder) == 0 &&
-         (folder.st_mode & S_IWOTH) != 0 && own.st_uid != ::geteuid() && own.st_uid != folder.st_uid;
-}
-
-// What processes that were killed while they wrote this file left beside it: they are gone, and it is an hour old, as
-// another machine may write to the same folder.
+// What processes that were killed while they wrote this file left beside it.
 void remove_abandoned(const std::string& target) {
   namespace fs = std::filesystem;
-  constexpr auto kOld = std::chrono::hours(1);
   const fs::path path(target);
-  const std::string begin = path.filename().string() + kTemporary;
-  std::error_code error;
+  const std::string begin = path.filename().string() + std::string(detail::kTemporary);
+  std::error_code error, ignored;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    pid_t process = 0;
-    if (!name.starts_with(begin) ||
-        std::from_chars(name.data() + begin.size(), name.data() + name.size(), process).ec != std::errc() ||
-        process <= 0 || ::kill(process, 0) == 0 || errno != ESRCH)
-      continue;
-    std::error_code ignored;
-    const fs::file_time_type written = fs::last_write_time(entry->path(), ignored);
-    if (!ignored && fs::file_time_type::clock::now() - written > kOld) fs::remove(entry->path(), ignored);
-  }
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().filename().string().starts_with(begin) && detail::is_abandoned(entry->path()))
+      fs::remove(entry->path(), ignored);
 }
 
 }  // namespace
@@ -84,11 +55,12 @@ std::vector<std::byte> unpack_if_gzip(std::string_view name, std::span<const std
   constexpr int kGzipWindow = 15 + 16;  // zlib's code for gzip framing with the largest window
   InflateStream zlib;
   if (inflateInit2(&zlib.stream, kGzipWindow) != Z_OK) throw std::bad_alloc();
+  const std::uint64_t most = detail::most_unpacked(bytes.size());
   std::vector<std::byte> out(std::max<std::size_t>(4 * bytes.size(), 4096));
   std::size_t filled = 0, consumed = 0;
   constexpr std::size_t kChunk = std::numeric_limits<uInt>::max() / 2;
   while (true) {
-    if (filled == out.size()) out.resize(out.size() * 2);
+    if (filled == out.size()) out.resize(std::min<std::uint64_t>(out.size() * 2, most + 1));
     const std::size_t in = std::min(bytes.size() - consumed, kChunk), room = std::min(out.size() - filled, kChunk);
     zlib.stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data() + consumed));
     zlib.stream.avail_in = static_cast<uInt>(in);
@@ -98,6 +70,10 @@ std::vector<std::byte> unpack_if_gzip(std::string_view name, std::span<const std
     consumed += in - zlib.stream.avail_in;
     filled += room - zlib.stream.avail_out;
     const auto offset = static_cast<std::int64_t>(consumed);
+    if (filled > most)
+      detail::throw_io("gzip", std::string(name), offset,
+                       "at most " + std::to_string(most) + " bytes from " + std::to_string(bytes.size()),
+                       "more; unpack it by hand if you trust it");
     if (status == Z_STREAM_END) {
       if (consumed == bytes.size()) break;
       if (inflateReset(&zlib.stream) != Z_OK) throw std::bad_alloc();
@@ -121,6 +97,10 @@ std::vector<std::byte> read_file(const std::string& path) {
   struct stat info {};
   if (::fstat(file.value, &info) != 0) throw IoError("read: " + path + ": fstat: " + system_text(errno), path);
   if (S_ISDIR(info.st_mode)) throw IoError("read: " + path + ": expected a file, found a folder", path);
+  if (static_cast<std::size_t>(std::max<off_t>(info.st_size, 0)) > kAlwaysFits)
+    if (const auto most = detail::most_memory(); most && static_cast<std::size_t>(info.st_size) > *most)
+      detail::throw_io("read", path, -1, "at most " + std::to_string(*most) + " bytes, the memory there is",
+                       std::to_string(info.st_size));
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::max<off_t>(info.st_size, 0)) + 1);
   std::size_t filled = 0;
   while (true) {
@@ -147,9 +127,7 @@ AtomicFile::AtomicFile(const std::string& path, Access access) : path_(path), ta
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (fs::is_symlink(path, ignored)) {
-    if (is_planted(path))
-      throw IoError("write: " + path_ + ": expected a file, found somebody else's link in a folder that is everybody's",
-                    path_);
+    detail::refuse_planted_link("write", path_);
     const fs::path resolved = fs::weakly_canonical(path, ignored);
     if (!ignored) target_ = resolved.string();
   }
@@ -163,7 +141,7 @@ AtomicFile::AtomicFile(const std::string& path, Access access) : path_(path), ta
   }
   for (int attempt = 0; file_ < 0; ++attempt) {
     constexpr int kAttempts = 100;
-    temporary_ = target_ + kTemporary + std::to_string(::getpid()) + "-" + std::to_string(unguessable_number());
+    temporary_ = detail::temporary_name(target_);
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, access == Access::owner ? 0600 : 0666);
     if (file_ < 0 && (errno != EEXIST || attempt == kAttempts)) {
       temporary_.clear();  // belongs to another writer: do not remove it

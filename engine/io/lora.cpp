@@ -72,7 +72,8 @@ nn::LoraOptions from_json(const std::string& path, const std::string& text) {
             .targets = words_of(json, "target_modules"),
             .modules_to_save = words_of(json, "modules_to_save")};
   } catch (const Json::exception& error) {
-    detail::throw_io("lora_options", path, -1, "PEFT's LoraConfig with r, lora_alpha and target_modules", error.what());
+    detail::throw_io("lora_options", path, -1, "PEFT's LoraConfig with r, lora_alpha and target_modules",
+                     detail::text_of_json_error(error));
   }
 }
 
@@ -131,6 +132,19 @@ std::vector<std::string> layers_of(std::span<const nn::NamedArray> state) {
   return layers;
 }
 
+// Before memory is taken for adapters of that rank.
+void check_rank(const TensorFile& file, std::int64_t rank) {
+  bool has_adapters = false;
+  for (const TensorInfo& tensor : file.tensors()) {
+    if (!tensor.name.ends_with("lora_A.weight")) continue;
+    has_adapters = true;
+    if (tensor.shape.rank() == 0 || tensor.shape[0] != rank)
+      detail::throw_io("load_lora", file.path(), -1, "'" + tensor.name + "' with " + std::to_string(rank) + " rows",
+                       tensor.shape.to_string());
+  }
+  if (!has_adapters) detail::throw_io("load_lora", file.path(), -1, "adapters, as lora_A.weight", "none");
+}
+
 bool is_transposed(const nn::NamedArray& entry) { return entry.layout == nn::Layout::linear_transposed; }
 
 }  // namespace
@@ -142,12 +156,12 @@ void save_lora(const std::string& path, nn::Module& module, const Metadata& meta
   Json options = to_json(made);
   for (nn::NamedArray& entry : state) entry.name = kPrefixes[0] + entry.name;
   Metadata words = metadata;
-  words.emplace_back("lora", options.dump());
+  words.emplace_back("lora", detail::to_text("save_lora", options));
   save_state(path, state, words);
   if (std::filesystem::path(path).filename() != kPeftFile) return;
   const std::vector<nn::NamedArray> all = module.state();
   options["fan_in_fan_out"] = std::any_of(all.begin(), all.end(), is_transposed);
-  write_file(config_beside(path), options.dump(2) + "\n");
+  write_file(config_beside(path), detail::to_text("save_lora", options, 2) + "\n");
 }
 
 nn::LoraOptions lora_options(const std::string& path) { return options_of(TensorFile(path)); }
@@ -162,6 +176,7 @@ void load_lora(const std::string& path, nn::Module& module) {
       if (!contents.layers.empty()) options.targets = std::move(contents.layers);
       options.modules_to_save = std::move(contents.modules);
     }
+    check_rank(file, options.rank);
     try {
       nn::apply_lora(module, options);
     } catch (const ArgumentError& error) {

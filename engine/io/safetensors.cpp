@@ -87,7 +87,7 @@ void save_tensors(const std::string& path, std::span<const TensorView> tensors, 
     entry["data_offsets"] = {offset, offset + tensor->bytes.size()};
     offset += tensor->bytes.size();
   }
-  std::string text = header.dump();
+  std::string text = detail::to_text("save_tensors", header);
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
   const std::uint64_t length = text.size();
   AtomicFile file(path, access);

@@ -139,7 +139,7 @@ void save_lora(const std::string& folder, Pretrained& model, const std::string& 
   const char* task = task_of(model.config());
   if (task != nullptr && std::string_view(task).ends_with("_CLS") && json["modules_to_save"].is_null()) task = nullptr;
   json["task_type"] = task == nullptr ? nlohmann::ordered_json() : nlohmann::ordered_json(task);
-  io::write_file(config, json.dump(2) + "\n");
+  io::write_file(config, detail::to_text("save_lora", json, 2) + "\n");
 }
 
 void load_lora(const std::string& folder, Pretrained& model) { io::load_lora(in(folder, kFile), model); }

@@ -35,7 +35,7 @@ void carry_once(Carrier& carrier, Storage& from, Storage& to, std::size_t bytes)
   const std::string& device = to.space().name();
   const cl::Event verdict = copy_of(job.verdict, device);
   carrier.add(std::move(job));
-  to.space().runtime().watchdog()->wait_for(verdict, "transfer", "measuring contexts", device);
+  to.space().runtime().watchdog()->wait_for(verdict(), "transfer", "measuring contexts", device);
 }
 
 }  // namespace
@@ -46,7 +46,8 @@ Crossings::Crossings(Context& context, const Pass& pass) : context_(context) {
   const std::string store = has_store ? tuning_path(runtime.space(0).info()) : std::string();
   if (store.empty()) return;
   const std::string path = (std::filesystem::path(store).parent_path() / "contexts.json").string();
-  if (read(path) || runtime.is_dry()) return;
+  costs_ = read(path);
+  if (has_all() || runtime.is_dry()) return;
   for (int from = 0; from < runtime.space_count(); ++from) {
     try {
       if (costs_.count(name_of_space(from)) == 0) costs_[name_of_space(from)] = measure_pass(from, pass);
@@ -67,7 +68,8 @@ std::string Crossings::name_of_space(int space) const {
 
 std::string Crossings::name_of_pair(int from, int to) const { return name_of_space(from) + " -> " + name_of_space(to); }
 
-bool Crossings::read(const std::string& path) {
+Crossings::Costs Crossings::read(const std::string& path) {
+  Costs costs;
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
     const std::vector<std::byte> bytes = io::read_file(path);
@@ -83,16 +85,20 @@ bool Crossings::read(const std::string& path) {
         throw IoError("contexts: " + path + ": " + name +
                           ": expected seconds and bytes_per_second above 0; mend the file, or remove it",
                       path);
-      costs_[name] = {cost["seconds"].get<double>(), cost["bytes_per_second"].get<double>()};
+      costs[name] = {cost["seconds"].get<double>(), cost["bytes_per_second"].get<double>()};
     }
   }
+  return costs;
+}
+
+bool Crossings::has_all() const {
   const int spaces = context_.runtime->space_count();
-  bool has_all = true;
   for (int from = 0; from < spaces; ++from) {
-    has_all = has_all && costs_.count(name_of_space(from)) != 0;
-    for (int to = 0; to < spaces; ++to) has_all = has_all && (from == to || costs_.count(name_of_pair(from, to)) != 0);
+    if (costs_.count(name_of_space(from)) == 0) return false;
+    for (int to = 0; to < spaces; ++to)
+      if (from != to && costs_.count(name_of_pair(from, to)) == 0) return false;
   }
-  return has_all;
+  return true;
 }
 
 // A folder that cannot be written is no reason to stop; the next run measures again.
@@ -100,11 +106,10 @@ void Crossings::write(const std::string& path) const {
   Json costs = Json::object();
   for (const auto& [name, cost] : costs_)
     costs[name] = {{"seconds", cost.seconds}, {"bytes_per_second", cost.bytes_per_second}};
-  const std::string text =
-      Json{{"about", kCrossingsAbout}, {"format", kCrossingsFormat}, {"costs", costs}}.dump(2) + "\n";
   try {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    io::write_file(path, text);
+    const Json json{{"about", kCrossingsAbout}, {"format", kCrossingsFormat}, {"costs", costs}};
+    io::write_file(path, to_text("contexts", json, 2) + "\n");
   } catch (const std::exception& error) {
     log_message("warning", std::string("the cost of crossing between contexts is not kept: ") + error.what());
   }

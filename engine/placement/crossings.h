@@ -22,20 +22,24 @@ class Crossings {
   double seconds(int from, int to, std::size_t bytes) const;  // of one transfer between two contexts; 0 within one
   double pass_seconds(int space, std::size_t bytes) const;    // to read or write bytes on the context's first device
 
- private:
   struct Cost {
     double seconds = 30e-6;  // of an empty one
     double bytes_per_second = 5e9;
   };
+  using Costs = std::map<std::string, Cost>;  // by name of pair or of space
+  // What a store has, nothing where there is none. Throws IoError for a damaged one.
+  static Costs read(const std::string& path);
+
+ private:
   std::string name_of_space(int space) const;
   std::string name_of_pair(int from, int to) const;
-  bool read(const std::string& path);  // true: nothing is missing
+  bool has_all() const;
   void write(const std::string& path) const;
   Cost measure_pair(int from, int to) const;
   Cost measure_pass(int space, const Pass& pass) const;
 
   Context& context_;
-  std::map<std::string, Cost> costs_;  // by name of pair or of space
+  Costs costs_;
 };
 
 }  // namespace samebytes::detail

@@ -1,5 +1,7 @@
 #include "plan/bind.h"
 
+#include "samebytes/error.h"
+
 namespace samebytes::detail {
 namespace {
 
@@ -26,6 +28,17 @@ void set(const ConstantArgument& constant, PlanKernel& work) {
   }
 }
 
+// What fn throws begins with the op.
+template <class Fn>
+void naming(const PlanLaunch& launch, const Fn& fn) {
+  try {
+    fn();
+  } catch (const DeviceError& error) {
+    throw DeviceError(launch.what + ": " + error.what() + LaunchSource{launch.info, {}}.text(), error.call(),
+                      error.status(), error.device());
+  }
+}
+
 }  // namespace
 
 BoundConstants bind_constants(std::vector<PlanLaunch>& launches, const std::vector<ConstantArgument>& constants) {
@@ -34,7 +47,7 @@ BoundConstants bind_constants(std::vector<PlanLaunch>& launches, const std::vect
     PlanLaunch& launch = launches[constant.launch];
     PlanKernel* const work = launch.kernel();
     if (!work) continue;  // the host does this launch
-    set(constant, *work);
+    naming(launch, [&] { set(constant, *work); });
     ++bound.constants;
   }
   for (PlanLaunch& launch : launches) {
@@ -43,8 +56,10 @@ BoundConstants bind_constants(std::vector<PlanLaunch>& launches, const std::vect
     for (const PlanArgument& argument : work->arguments)
       if (argument.kind == PlanArgument::Kind::null_array) {
         const std::int64_t zero = 0;
-        work->kernel->set_null(argument.index);
-        work->kernel->set_bytes(argument.index + 1, &zero, sizeof zero);
+        naming(launch, [&] {
+          work->kernel->set_null(argument.index);
+          work->kernel->set_bytes(argument.index + 1, &zero, sizeof zero);
+        });
         ++bound.nulls;
       }
     std::erase_if(work->arguments, [](const PlanArgument& a) {

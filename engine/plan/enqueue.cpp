@@ -3,10 +3,14 @@
 #include <algorithm>
 
 #include "graph/graph_list.h"
+#include "plan/launch_info.h"
+#include "samebytes/error.h"
 
 namespace samebytes::detail {
 
-void bind_arguments(PlanLaunch& launch, const GraphList& list, const std::vector<Bound>& bound) {
+namespace {
+
+void set_arguments(PlanLaunch& launch, const GraphList& list, const std::vector<Bound>& bound) {
   PlanKernel& work = *launch.kernel();
   for (PlanArgument& argument : work.arguments) {
     switch (argument.kind) {
@@ -45,6 +49,17 @@ void bind_arguments(PlanLaunch& launch, const GraphList& list, const std::vector
       }
       default: break;
     }
+  }
+}
+
+}  // namespace
+
+void bind_arguments(PlanLaunch& launch, const GraphList& list, const std::vector<Bound>& bound) {
+  try {
+    set_arguments(launch, list, bound);
+  } catch (const DeviceError& error) {
+    throw DeviceError(launch.what + ": " + error.what() + source_of(launch, list).text(), error.call(), error.status(),
+                      error.device());
   }
 }
 

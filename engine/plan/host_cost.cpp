@@ -13,6 +13,7 @@
 #include "ops/host.h"
 #include "profile/least_seconds.h"
 #include "runtime/devices.h"
+#include "runtime/protect.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
 
@@ -95,6 +96,8 @@ std::vector<bool> choose_for_host(const HostCosts& costs, std::span<const HostCa
 }
 
 HostExecution host_execution(const EngineOptions& options) {
+  // Threads of the host have no right to the pages that protection closes; the driver's have.
+  if (wanted_protection() != Protection::off) return HostExecution::off;
   if (options.host_execution != HostExecution::automatic) return options.host_execution;
   const std::string word = environment("SAMEBYTES_HOST_EXECUTION");
   if (word.empty() || word == "automatic") return HostExecution::automatic;

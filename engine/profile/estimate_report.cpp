@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "samebytes/estimate.h"
 #include "samebytes/figures.h"
 
@@ -88,7 +89,7 @@ std::string estimate_json(const StepEstimate& estimate) {
             {"precision", estimate.precision}, {"closed_form", json_of(estimate.closed)},
             {"live", json_of(estimate.live)},  {"exact", json_of(estimate.exact)}};
   if (estimate.measured) json["measured"] = *estimate.measured > 0 ? Json(*estimate.measured) : Json();
-  return json.dump();
+  return detail::to_line(json);
 }
 
 }  // namespace samebytes

@@ -166,6 +166,8 @@ std::string profile_html(const Profile& profile, std::string_view title) {
   if (profile.peak.gflops > 0)
     html += fmt::format("measured peak: {:.0f} GFLOP/s of multiply-adds, {:.1f} GB/s of c = a + b<br>\n",
                         profile.peak.gflops, profile.peak.gigabytes_per_second);
+  if (profile.untimed > 0)
+    html += fmt::format("without {} launches: the driver does not say when they ran<br>\n", profile.untimed);
   html += fmt::format("{} steps, {:.3f} ms each, {} launches a step</p>\n", profile.steps,
                       profile.steps > 0 ? 1e3 * profile.seconds / profile.steps : 0,
                       profile.steps > 0 ? profile.launches.size() / static_cast<std::size_t>(profile.steps) : 0);

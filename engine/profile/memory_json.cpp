@@ -172,7 +172,7 @@ void save_memory_snapshot(const std::string& path, const MemorySnapshot& snapsho
   json["plans"] = std::move(plans);
   json["events"] = std::move(events);
   json["events_dropped"] = snapshot.events_dropped;
-  io::write_file(path, json.dump());
+  io::write_file(path, detail::to_line(json));
 }
 
 MemorySnapshot load_memory_snapshot(const std::string& path) {

@@ -1,6 +1,7 @@
 // What programs want to know of a memory snapshot, and of the difference of two, as JSON.
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "samebytes/memory_diff.h"
 
 namespace samebytes {
@@ -43,7 +44,7 @@ std::string memory_json(const MemorySnapshot& snapshot) {
                       {"optimizer", layer.optimizer},
                       {"activations", layer.activations}});
   json["layers"] = std::move(layers);
-  return json.dump();
+  return detail::to_line(json);
 }
 
 std::string memory_json(const MemoryDifference& difference) {
@@ -71,7 +72,7 @@ std::string memory_json(const MemoryDifference& difference) {
   for (const MemoryChange& one : difference.layers) layers.push_back({{"name", one.layer}, {"bytes", one.bytes}});
   json["arrays"] = std::move(arrays);
   json["layers"] = std::move(layers);
-  return json.dump();
+  return detail::to_line(json);
 }
 
 }  // namespace samebytes

@@ -1,6 +1,7 @@
 // A profile as JSON, which `samebytes doctor` reads.
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "samebytes/profile.h"
 
 namespace samebytes {
@@ -24,16 +25,16 @@ Json rows_of(const Profile& profile, ProfileBy by, ProfileSort sort) {
 }  // namespace
 
 std::string profile_json(const Profile& profile, ProfileSort sort) {
-  return Json{{"steps", profile.steps},
-              {"seconds", profile.seconds},
-              {"busy_seconds", profile.busy_seconds()},
-              {"launches", profile.launches.size()},
-              {"gflops_peak", profile.peak.gflops},
-              {"gigabytes_per_second_peak", profile.peak.gigabytes_per_second},
-              {"by_kernel", rows_of(profile, ProfileBy::kernel, sort)},
-              {"by_op", rows_of(profile, ProfileBy::op, sort)},
-              {"by_layer", rows_of(profile, ProfileBy::layer, sort)}}
-      .dump();
+  return detail::to_line(Json{{"steps", profile.steps},
+                              {"seconds", profile.seconds},
+                              {"busy_seconds", profile.busy_seconds()},
+                              {"launches", profile.launches.size()},
+                              {"untimed_launches", profile.untimed},
+                              {"gflops_peak", profile.peak.gflops},
+                              {"gigabytes_per_second_peak", profile.peak.gigabytes_per_second},
+                              {"by_kernel", rows_of(profile, ProfileBy::kernel, sort)},
+                              {"by_op", rows_of(profile, ProfileBy::op, sort)},
+                              {"by_layer", rows_of(profile, ProfileBy::layer, sort)}});
 }
 
 }  // namespace samebytes

@@ -37,7 +37,8 @@ std::string source_text(const std::string& layer, bool is_gradient, SourceLine l
 
 std::string LaunchSource::text() const {
   if (!info) return {};
-  return "; result " + info->shape + ", kernel " + info->kernel + source_text(info->layer, info->is_gradient, line);
+  return (info->shape.empty() ? "; kernel " : "; result " + info->shape + ", kernel ") + info->kernel +
+         source_text(info->layer, info->is_gradient, line);
 }
 
 }  // namespace detail
@@ -133,7 +134,10 @@ void Recorder::take(double origin, Profile& profile) {
   const MutexLock lock(mutex_);
   for (const Launch& launch : launches_) {
     double start = launch.start, end = launch.end;
-    if (launch.event && !launch.clock->read(launch.event, &start, &end)) continue;
+    if (launch.event && !launch.clock->read(launch.event, &start, &end)) {
+      if (launch.step >= 0) ++profile.untimed;
+      continue;
+    }
     const LaunchInfo& info = *launch.info;
     profile.launches.push_back({.op = info.op,
                                 .kernel = info.kernel,

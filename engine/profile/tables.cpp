@@ -107,6 +107,9 @@ std::string profile_table(const Profile& profile, const ProfileTableOptions& opt
                     kNameWidth, static_cast<double>(row.count) / steps, 1e3 * row.seconds / steps, 100 * row.share,
                     row.flops / seconds * 1e-9, row.bytes / seconds * 1e-9, bound);
   }
+  if (profile.untimed > 0)
+    text += fmt::format("without {} launches: the driver does not say when they ran (clGetEventProfilingInfo)\n",
+                        profile.untimed);
   return text;
 }
 

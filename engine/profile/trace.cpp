@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "samebytes/profile.h"
 
 namespace samebytes {
@@ -49,7 +50,7 @@ std::string chrome_trace(const Profile& profile) {
                       {"args", {{"bytes", launch.live_bytes}}}});
   }
   const Json trace{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
-  return trace.dump();
+  return detail::to_line(trace);
 }
 
 }  // namespace samebytes

@@ -34,13 +34,16 @@ StoragePtr Space::adopt(void* pointer, std::size_t bytes, std::function<void()> 
     std::unique_ptr<Storage::Block> block = allocator_->wrap(pointer, bytes, as, deleter);
     if (block) {
       if (as == MemoryMode::hostptr && deleter) {
-        // The user reads this memory after the deleter has run, so it must hold what the device wrote last.
+        // The user reads this memory after the deleter has run, so it must hold what the device wrote last. Where the
+        // device does not answer, the memory keeps its old contents.
         block->deleter = [buffer = copy_of(block->buffer, name()), queue = copy_of(host_queue(), name()), bytes,
-                          inner = std::move(deleter)]() mutable {
+                          name = name(), watchdog = runtime_.watchdog(), inner = std::move(deleter)]() mutable {
           try {
-            queue.enqueueUnmapMemObject(buffer, queue.enqueueMapBuffer(buffer, CL_TRUE, CL_MAP_READ, 0, bytes));
-            queue.finish();
-          } catch (const cl::Error&) {  // the memory then keeps its old contents
+            void* const mapped = queue.enqueueMapBuffer(buffer, CL_FALSE, CL_MAP_READ, 0, bytes);
+            watchdog->finish(queue, name);
+            queue.enqueueUnmapMemObject(buffer, mapped);
+            watchdog->finish(queue, name);
+          } catch (const std::exception&) {
           }
           { const cl::Buffer gone = std::move(buffer); }
           inner();
@@ -75,9 +78,9 @@ StoragePtr Space::adopt(const cl::Buffer& buffer, std::size_t bytes) {
     throw ArgumentError("adopt: expected a buffer with CL_MEM_READ_WRITE, got one for reading or for writing only");
   void* host = nullptr;  // maps return it, on devices that share the host's memory
   if (mode() != MemoryMode::copy && (info_.type == "cpu" || info_.unified_memory)) {
-    host = host_queue_.enqueueMapBuffer(buffer, CL_TRUE, CL_MAP_READ, 0, bytes);
+    host = host_queue_.enqueueMapBuffer(buffer, CL_FALSE, CL_MAP_READ, 0, bytes);
     host_queue_.enqueueUnmapMemObject(buffer, host);
-    host_queue_.finish();
+    runtime_.watchdog()->finish(host_queue_, name());
     allocator_->claim(host, bytes, "adopt");
   }
   return std::make_shared<Storage>(*this, allocator_, allocator_->wrap(copy_of(buffer, name()), host, bytes), bytes,
@@ -140,8 +143,10 @@ bool Space::run_alias_test() {
       }
     } owner{context_(), raw, mode() != MemoryMode::system, usm_};
     const bool needs_map = mode() == MemoryMode::coarse;
+    Watchdog& watchdog = *runtime_.watchdog();
     auto map = [&] {
-      if (needs_map) queue.enqueueMapSVM(raw, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, kCount * sizeof(float));
+      if (needs_map) queue.enqueueMapSVM(raw, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, kCount * sizeof(float));
+      watchdog.finish(queue, name());
     };
     auto unmap = [&] {
       if (needs_map) queue.enqueueUnmapSVM(raw);
@@ -162,7 +167,7 @@ bool Space::run_alias_test() {
     kernel->set_bytes(1, &offset, sizeof offset);
     kernel->set_bytes(2, &rest, sizeof rest);
     queue.enqueueNDRangeKernel(kernel->handle(), cl::NullRange, cl::NDRange(kCount), cl::NDRange(1));
-    queue.finish();
+    watchdog.finish(queue, name());  // the memory goes at the end
     if (faults().break_alias_test.load()) return false;
     map();
     bool is_right = true;
@@ -171,7 +176,7 @@ bool Space::run_alias_test() {
       is_right = is_right && values[i] == (i < kOffset ? once : 2.0f * once + 1.0f);
     }
     unmap();
-    queue.finish();
+    watchdog.finish(queue, name());
     return is_right;
   } catch (const std::exception&) {
     return false;  // do not trust a driver that refuses any step of the test

@@ -30,7 +30,7 @@ void wait_for_transfer(Space& space, const cl::Event& done, const char* call) {
   Watchdog& watchdog = *space.runtime().watchdog();
   const auto flush = [&] { return clFlush(space.host_queue()()); };
   check_cl(watchdog.call("clFlush", space.name(), flush), "clFlush", space.name());
-  watchdog.wait_for(done, call, "bringing an array to the host", space.name());
+  watchdog.wait_for(done(), call, "bringing an array to the host", space.name());
 }
 
 }  // namespace
@@ -46,9 +46,9 @@ void map_block(Space& space, Block& block, bool writes, std::size_t length) {
     map_shadow(block);
   } else if (block.mode == MemoryMode::coarse) {
     cl::Event done;
-    on_device(space.name(), [&] {
-      return space.host_queue().enqueueMapSVM(block.device, CL_FALSE, flags, block.bytes, nullptr, &done);
-    });
+    // The wrappers give the calls of shared memory the names of those of buffers.
+    check_cl(clEnqueueSVMMap(space.host_queue()(), CL_FALSE, flags, block.device, block.bytes, 0, nullptr, &done()),
+             "clEnqueueSVMMap", space.name());
     wait_for_transfer(space, done, "clEnqueueSVMMap");
   } else {
     cl::Event done;
@@ -72,10 +72,11 @@ void unmap_block(Space& space, Block& block) {
     if (block.mapped == Block::Mapped::write) unmap_shadow(block);
   } else {
     const cl::CommandQueue& queue = space.first_device().queue();
-    on_device(space.name(), [&] {
-      return block.mode == MemoryMode::coarse ? queue.enqueueUnmapSVM(block.device)
-                                              : queue.enqueueUnmapMemObject(block.buffer, block.host);
-    });
+    if (block.mode == MemoryMode::coarse)
+      check_cl(clEnqueueSVMUnmap(queue(), block.device, 0, nullptr, nullptr), "clEnqueueSVMUnmap", space.name());
+    else
+      check_cl(clEnqueueUnmapMemObject(queue(), block.buffer(), block.host, 0, nullptr, nullptr),
+               "clEnqueueUnmapMemObject", space.name());
     space.note_housekeeping();
   }
   block.mapped = Block::Mapped::no;

@@ -12,7 +12,7 @@ namespace {
 
 bool has_gone_well(Watchdog& watchdog, const cl::Event& event, const std::string& device) {
   try {
-    watchdog.wait_for(event, "clEnqueueNDRangeKernel", "transfer", device);
+    watchdog.wait_for(event(), "clEnqueueNDRangeKernel", "transfer", device);
     return true;
   } catch (const DeviceError&) {  // the ticket of that command reports it
     return false;
@@ -26,7 +26,7 @@ void run_and_wait(const Space& space, const cl::CommandQueue& queue, const char*
   cl::Event event;
   check_cl(watchdog.call(call, space.name(), [&] { return enqueue(queue(), &event()); }), call, space.name());
   check_cl(watchdog.call("clFlush", space.name(), [&] { return clFlush(queue()); }), "clFlush", space.name());
-  watchdog.wait_for(event, call, "transfer", space.name());
+  watchdog.wait_for(event(), call, "transfer", space.name());
 }
 
 // What waits for an event that cannot be ended would wait for ever.

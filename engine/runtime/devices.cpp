@@ -291,7 +291,7 @@ std::vector<cl::Platform> find_platforms(std::string* trouble) {
   }
 }
 
-std::vector<FoundDevice> find_devices() {
+std::vector<FoundDevice> find_devices(std::string* trouble) {
   static const ProcessMark first;  // drivers start threads at the first query for devices
   first.check("devices", "OpenCL was first used");
   const DriverThreads rights;
@@ -299,15 +299,16 @@ std::vector<FoundDevice> find_devices() {
   static Mutex& mutex = *new Mutex;
   const MutexLock lock(mutex);
   std::vector<FoundDevice> found;
-  for (const cl::Platform& platform : find_platforms()) {
+  for (const cl::Platform& platform : find_platforms(trouble)) {
     try {
       const std::string name = ask([&] { return platform.getInfo<CL_PLATFORM_NAME>(); });
       for (const cl_device_id device : ask([&] { return devices_of(platform); }))
         found.push_back(look_at(platform, name, device));
     } catch (const cl::Error& error) {  // a driver that does not start; explain_no_device() reports it
-      if (!is_answer(error.err()))
-        log_message("warning", "devices: a driver is left out, since " + std::string(error.what()) +
-                                   " failed: " + status_name(error.err()));
+      if (is_answer(error.err())) continue;
+      const std::string why = std::string(error.what()) + " failed: " + status_name(error.err());
+      if (trouble) *trouble = why;
+      log_message("warning", "devices: a driver is left out, since " + why);
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const FoundDevice& a, const FoundDevice& b) {

@@ -28,7 +28,8 @@ inline cl::Device borrow(cl_device_id device) {
 std::vector<cl::Platform> find_platforms(std::string* trouble = nullptr);
 
 // Best first. Does not apply SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY.
-std::vector<FoundDevice> find_devices();
+// `trouble`: the call and status of a driver that does not start.
+std::vector<FoundDevice> find_devices(std::string* trouble = nullptr);
 
 // The device that `name` selects, see choose_device.
 FoundDevice find_device(const std::string& name);

@@ -59,15 +59,15 @@ std::vector<DeviceInfo> list_devices() {
 }
 
 std::string explain_no_device() {
-  const std::vector<detail::FoundDevice> devices = detail::find_devices();
+  std::string trouble;
+  const std::vector<detail::FoundDevice> devices = detail::find_devices(&trouble);
   std::string refused;
   for (const detail::FoundDevice& found : devices) {
     if (found.info.refused.empty()) return {};
     refused += (refused.empty() ? "" : "; ") + found.info.name + ": " + found.info.refused;
   }
   // Check the cache folder first: a machine may have other, empty platforms beside a PoCL that cannot start.
-  std::string trouble;
-  const std::vector<cl::Platform> platforms = detail::find_platforms(&trouble);
+  const std::vector<cl::Platform> platforms = detail::find_platforms(trouble.empty() ? &trouble : nullptr);
   const bool has_pocl = std::any_of(platforms.begin(), platforms.end(), [](const cl::Platform& platform) {
     const std::string name = detail::on_device("", [&] { return platform.getInfo<CL_PLATFORM_NAME>(); });
     return name.find("Portable Computing Language") != std::string::npos;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "samebytes/device.h"
 #include "samebytes/error.h"
 #include "samebytes/figures.h"
@@ -147,7 +148,7 @@ std::string devices_json(const std::vector<DeviceInfo>& devices, const std::stri
                          const std::vector<DeviceFigures>& figures) {
   Json list = Json::array();
   for (std::size_t i = 0; i < devices.size(); ++i) list.push_back(json_of(devices[i], devices, figures_of(i, figures)));
-  return Json{{"devices", list}, {"trouble", trouble}}.dump();
+  return detail::to_line(Json{{"devices", list}, {"trouble", trouble}});
 }
 
 }  // namespace samebytes

@@ -6,6 +6,7 @@
 
 #include "core/mutex.h"
 #include "runtime/devices.h"
+#include "runtime/watchdog.h"
 
 namespace samebytes::detail {
 namespace {
@@ -24,7 +25,8 @@ void CL_CALLBACK note_thread(void* argument) {
 bool find_out(const cl::Device& device) {
   if (!(device.getInfo<CL_DEVICE_EXECUTION_CAPABILITIES>() & CL_EXEC_NATIVE_KERNEL)) return false;
   const cl::Context context(device);
-  const cl::CommandQueue queue = make_queue(context, device, 0, device.getInfo<CL_DEVICE_NAME>());
+  const std::string name = device.getInfo<CL_DEVICE_NAME>();
+  const cl::CommandQueue queue = make_queue(context, device, 0, name);
   Seen seen;
   Seen* argument = &seen;
   constexpr std::size_t kPointerBytes = sizeof(void*);  // the driver copies the pointer
@@ -34,7 +36,7 @@ bool find_out(const cl::Device& device) {
   queue.flush();
   // A driver's own thread may be as quick, so the thread decides.
   const bool is_inside = seen.has_run.load(std::memory_order_acquire) && seen.thread == std::this_thread::get_id();
-  queue.finish();
+  Watchdog(EngineOptions{}.stall_seconds).finish(queue, name);
   return is_inside;
 }
 

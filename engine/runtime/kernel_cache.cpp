@@ -20,6 +20,7 @@
 #include <sstream>
 #include <thread>
 
+#include "core/files.h"
 #include "runtime/devices.h"
 
 namespace samebytes::detail {
@@ -70,11 +71,9 @@ Key128 hash_of(std::string_view bytes) {
   return hasher.key();
 }
 
-std::string hex_text(const Key128& key) {
-  std::array<char, 33> text{};
-  std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(key.a),
-                static_cast<unsigned long long>(key.b));
-  return text.data();
+// A folder that a damaged or forged text names.
+bool leads_elsewhere(const std::string& folder) {
+  return folder.find("..") != std::string::npos || fs::path(folder).is_absolute();
 }
 
 std::optional<std::string> bytes_of(const fs::path& path) {
@@ -165,6 +164,15 @@ std::int64_t next_tick() {
 
 }  // namespace
 
+std::string hex_text(const Key128& key) {
+  std::array<char, 33> text{};
+  std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(key.a),
+                static_cast<unsigned long long>(key.b));
+  return text.data();
+}
+
+std::string with_checksum(const std::string& text) { return text + "sum " + hex_text(hash_of(text)) + "\n"; }
+
 std::string kernel_cache_folder() {
   if (std::string folder = environment("POCL_CACHE_DIR"); !folder.empty()) return folder;
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) return cache + "/pocl/kcache";
@@ -207,14 +215,15 @@ bool KernelCache::start() {
 }
 
 // Not while others try kernels: the driver would miss a file between making and loading it. One process at a time
-// looks.
+// looks. What killed processes were writing or removing goes in any case.
 void KernelCache::clean_up_after_dead() {
   const Descriptor gate(::open((own_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (gate.value < 0 || ::flock(gate.value, LOCK_EX) != 0) return;
   std::vector<std::pair<fs::path, int>> dead;
   bool has_living = false;
-  std::error_code error;
+  std::error_code error, ignored;
   for (fs::directory_iterator entry(own_, error), end; !error && entry != end; entry.increment(error)) {
+    if (is_abandoned(entry->path())) fs::remove_all(entry->path(), ignored);
     if (!entry->path().filename().string().starts_with(kMarker)) continue;
     const int file = ::open(entry->path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0) continue;
@@ -240,7 +249,7 @@ void KernelCache::clean_up_after_dead() {
 }
 
 void KernelCache::remove_without_sums(const std::string& folder, const std::map<std::string, Sum>& sums) {
-  if (folder.find("..") != std::string::npos || fs::path(folder).is_absolute()) return;  // a marker that is damaged
+  if (leads_elsewhere(folder)) return;
   std::error_code ignored;
   for (const std::string& name : files_of(folder_ / folder)) {
     const auto known = sums.find(name);
@@ -258,11 +267,12 @@ bool KernelCache::read_sums(const std::string& name, Program* program) const {
   const std::optional<std::string> text = bytes_of(own_ / name);
   if (!text) return false;
   const std::size_t end = text->rfind("sum ");
-  if (end == std::string::npos || text->substr(end) != "sum " + hex_text(hash_of(text->substr(0, end))) + "\n")
-    return false;
+  if (end == std::string::npos || *text != with_checksum(text->substr(0, end))) return false;
   std::istringstream lines(*text);
   std::string line;
-  if (!std::getline(lines, line) || line != kHead || !std::getline(lines, program->folder)) return false;
+  if (!std::getline(lines, line) || line != kHead || !std::getline(lines, program->folder) ||
+      leads_elsewhere(program->folder))
+    return false;
   unsigned long long size = 0, a = 0, b = 0;
   for (std::string path; lines >> std::hex >> size >> a >> b && lines.get() == ' ' && std::getline(lines, path);)
     program->sums[path] = {size, {a, b}};
@@ -275,10 +285,9 @@ void KernelCache::write_sums(const std::string& name, const Program& program) co
   out << kHead << '\n' << program.folder << '\n' << std::hex;
   for (const auto& [path, sum] : program.sums)
     out << sum.size << ' ' << sum.hash.a << ' ' << sum.hash.b << ' ' << path << '\n';
-  std::string text = out.str();
-  text += "sum " + hex_text(hash_of(text)) + "\n";
-  std::string temporary = (own_ / "new-XXXXXX").string();
-  const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  const std::string text = with_checksum(out.str());
+  const std::string temporary = temporary_name((own_ / name).string());
+  const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (file.value < 0) return;
   const bool is_written = ::write(file.value, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (!is_written || ::rename(temporary.c_str(), (own_ / name).c_str()) != 0) ::unlink(temporary.c_str());
@@ -289,8 +298,8 @@ void KernelCache::remove(const std::string& name, Program* program) {
   std::error_code ignored;
   fs::remove(own_ / name, ignored);
   if (!program->folder.empty()) {
-    std::string aside = (own_ / "removed-XXXXXX").string();
-    if (::mkdtemp(aside.data()) != nullptr) {
+    const std::string aside = temporary_name((own_ / "removed").string());
+    if (::mkdir(aside.c_str(), 0700) == 0) {
       if (::rename((folder_ / program->folder).c_str(), (aside + "/program").c_str()) != 0)
         fs::remove_all(folder_ / program->folder, ignored);
       fs::remove_all(aside, ignored);

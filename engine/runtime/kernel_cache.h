@@ -29,6 +29,10 @@ std::string why_no_kernels_in(const std::string& folder);
 // The key of a program: whatever changes it changes what the driver compiles.
 Key128 program_key(std::string_view text, std::string_view options, std::string_view device, std::string_view driver);
 
+// The name of a program's file of checksums, and the text of one with its own checksum behind it.
+std::string hex_text(const Key128& key);
+std::string with_checksum(const std::string& text);
+
 class KernelCache {
  public:
   // With an empty folder, or one that does not exist or cannot be written, nothing is checked.

@@ -10,6 +10,7 @@
 #include "profile/least_seconds.h"
 #include "runtime/devices.h"
 #include "runtime/tuning.h"
+#include "runtime/watchdog.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
 #include "samebytes/log.h"
@@ -64,7 +65,8 @@ class Probe {
  public:
   explicit Probe(const cl::Device& device)
       : context_(device),
-        queue_(make_queue(context_, device, 0, device.getInfo<CL_DEVICE_NAME>())),
+        name_(device.getInfo<CL_DEVICE_NAME>()),
+        queue_(make_queue(context_, device, 0, name_)),
         program_(context_, std::string(kProbe)) {
     groups_ = std::max<std::size_t>(1, device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
     out_ = cl::Buffer(context_, CL_MEM_READ_WRITE, groups_ * kItems * sizeof(float));
@@ -81,7 +83,7 @@ class Probe {
     const auto run = [&] {
       kernel.setArg(1, steps);
       queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups_ * local), cl::NDRange(local));
-      queue_.finish();
+      watchdog_.finish(queue_, name_);
     };
     run();  // drivers compile at the first launch
     double seconds = least_seconds(kRounds, run);
@@ -93,7 +95,9 @@ class Probe {
   }
 
  private:
+  Watchdog watchdog_{EngineOptions{}.stall_seconds};
   cl::Context context_;
+  std::string name_;
   cl::CommandQueue queue_;
   cl::Program program_;
   cl::Buffer out_;
@@ -114,28 +118,6 @@ std::string key_of(const DeviceInfo& info) {
   return info.platform + ", " + info.name + ", " + info.driver + ", " + std::to_string(info.cores) + " cores";
 }
 
-std::map<std::string, KernelSpeed> read_store(const std::string& path) {
-  std::map<std::string, KernelSpeed> speeds;
-  std::error_code ignored;
-  if (path.empty() || !std::filesystem::exists(path, ignored)) return speeds;
-  const std::vector<std::byte> bytes = io::read_file(path);
-  const Json json = parse_json<Json>("devices", path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  const auto rate = [&](const Json& speed, const char* name) {
-    if (!speed.is_object() || !speed.contains(name) || !speed[name].is_number() || !(speed[name].get<double>() > 0))
-      throw IoError("devices: " + path + ": expected " + name + " above 0; remove the file, and it is measured again",
-                    path);
-    return speed[name].get<double>();
-  };
-  if (!json.is_object() || json.value("format", 0) != kFormat || !json.contains("speeds") ||
-      !json["speeds"].is_object())
-    throw IoError("devices: " + path + ": expected format " + std::to_string(kFormat) +
-                      " and an object speeds; remove the file, and they are measured again",
-                  path);
-  for (const auto& [name, speed] : json["speeds"].items())
-    speeds[name] = {rate(speed, "vectors"), rate(speed, "items"), rate(speed, "products")};
-  return speeds;
-}
-
 // A folder that cannot be written is no reason to stop; the next process measures again.
 void write_store(const std::string& path, const std::map<std::string, KernelSpeed>& speeds) {
   if (path.empty()) return;
@@ -151,6 +133,28 @@ void write_store(const std::string& path, const std::map<std::string, KernelSpee
 }
 
 }  // namespace
+
+std::map<std::string, KernelSpeed> read_kernel_speeds(const std::string& path) {
+  std::map<std::string, KernelSpeed> speeds;
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::exists(path, ignored)) return speeds;
+  const std::vector<std::byte> bytes = io::read_file(path);
+  const Json json = parse_json<Json>("devices", path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto rate = [&](const Json& speed, const char* name) {
+    if (!speed.is_object() || !speed.contains(name) || !speed[name].is_number() || !(speed[name].get<double>() > 0))
+      throw IoError("devices: " + path + ": expected " + name + " above 0; remove the file, and it is measured again",
+                    path);
+    return speed[name].get<double>();
+  };
+  if (!json.is_object() || json.value("format", Json()) != kFormat || !json.contains("speeds") ||
+      !json["speeds"].is_object())
+    throw IoError("devices: " + path + ": expected format " + std::to_string(kFormat) +
+                      " and an object speeds; remove the file, and they are measured again",
+                  path);
+  for (const auto& [name, speed] : json["speeds"].items())
+    speeds[name] = {rate(speed, "vectors"), rate(speed, "items"), rate(speed, "products")};
+  return speeds;
+}
 
 bool has_fast_fma(const KernelSpeed& speed) { return speed.vectors >= kLeastFma * speed.products; }
 
@@ -179,7 +183,7 @@ std::optional<KernelSpeed> known_kernel_speed(const DeviceInfo& info, cl_device_
   const std::string key = key_of(info);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   const std::string path = store_path(info);
-  std::map<std::string, KernelSpeed> kept = read_store(path);
+  std::map<std::string, KernelSpeed> kept = read_kernel_speeds(path);
   if (const auto found = kept.find(key); found != kept.end()) return known[key] = found->second;
   try {
     known[key] = kept[key] = measure_kernel_speed(device);

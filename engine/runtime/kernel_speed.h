@@ -2,6 +2,7 @@
 // CPU devices whose driver does not announce fused multiply-add, and is kept in devices.json beside the tuner's stores.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,10 @@ std::string text_of_speed(const KernelSpeed& speed);  // "float16 in one item 95
 
 // Throws cl::Error.
 KernelSpeed measure_kernel_speed(cl_device_id device);
+
+// What a store has, by platform, device, driver and cores; nothing where there is none. Throws IoError for a damaged
+// one.
+std::map<std::string, KernelSpeed> read_kernel_speeds(const std::string& path);
 
 // What was measured in this process or stands in the store, else measures and keeps it. Empty if the device cannot run
 // the probe. Throws IoError for a damaged store.

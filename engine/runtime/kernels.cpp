@@ -180,8 +180,8 @@ const KernelLibrary::Built& KernelLibrary::program(Dtype real, const std::string
     }
     const std::string file = first_file_in_log(log, what);
     if (device_.kernel_cache() != nullptr) log = why_no_kernels_in(kernel_cache_folder()) + log;
-    const BuildError error("kernel " + file + " does not build on " + device_.info().name + " with " + chosen + ": " +
-                               status_name(status) + "\n" + log,
+    const BuildError error("kernel " + file + " does not build on " + device_.info().name + " with " + chosen +
+                               ": clBuildProgram: " + status_name(status) + "\n" + log,
                            file, chosen, log);
     if (keeps_what_builds_) failures_.emplace(key, error);
     throw error;

@@ -58,40 +58,12 @@ std::string instructions_path(const DeviceInfo& info) {
 
 std::string key_of_device(const DeviceInfo& info) { return info.platform + ", " + info.name + ", " + info.driver; }
 
-// Device, instruction, and what came of it.
-using Verdicts = std::map<std::string, std::map<std::string, std::string>>;
-
-Verdicts read_verdicts(const std::string& path) {
-  Verdicts verdicts;
-  std::error_code ignored;
-  if (path.empty() || !std::filesystem::exists(path, ignored)) return verdicts;
-  const std::vector<std::byte> bytes = io::read_file(path);
-  const Json json = parse_json<Json>("instructions", path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  const auto expect = [&](bool holds, const std::string& what) {
-    if (!holds)
-      throw IoError("instructions: " + path + ": expected " + what + "; remove the file, and they are tried again",
-                    path);
-  };
-  const Json format = json.is_object() ? json.value("format", Json()) : Json();
-  if (format.is_number_integer() && format != kInstructionsFormat) return verdicts;
-  expect(format == kInstructionsFormat && json.contains("devices") && json["devices"].is_object(),
-         "format " + std::to_string(kInstructionsFormat) + " and an object devices");
-  for (const auto& [device, rows] : json["devices"].items()) {
-    expect(rows.is_object(), "an object of instructions for " + device);
-    for (const auto& [name, verdict] : rows.items()) {
-      expect(verdict.is_string(), "a text for " + name);
-      verdicts[device][name] = verdict.get<std::string>();
-    }
-  }
-  return verdicts;
-}
-
 // Reads the store once more before, since another process may have tried another instruction meanwhile. A folder that
 // cannot be written is no reason to stop; the next process tries again.
 void keep_verdict(const std::string& path, const std::string& device, const std::string& name,
                   const std::string& verdict) {
   if (path.empty()) return;
-  Verdicts all = read_verdicts(path);
+  InstructionVerdicts all = read_instruction_verdicts(path);
   all[device][name] = verdict;
   try {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
@@ -119,7 +91,7 @@ std::string trouble_of(const Row& row, const DeviceInfo& info, cl_device_id devi
   const std::string key = key_of_device(info), path = instructions_path(info);
   if (const auto found = known.find(key + row.name); found != known.end()) return found->second;
   std::string& trouble = known[key + row.name];
-  const Verdicts kept = read_verdicts(path);
+  const InstructionVerdicts kept = read_instruction_verdicts(path);
   if (const auto rows = kept.find(key); rows != kept.end()) {
     if (const auto verdict = rows->second.find(row.name); verdict != rows->second.end()) {
       if (!verdict->second.starts_with(kTrying)) return trouble = verdict->second == kWorks ? "" : verdict->second;
@@ -173,6 +145,31 @@ bool has_tile_registers() {
 #endif
 
 }  // namespace
+
+InstructionVerdicts read_instruction_verdicts(const std::string& path) {
+  InstructionVerdicts verdicts;
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::exists(path, ignored)) return verdicts;
+  const std::vector<std::byte> bytes = io::read_file(path);
+  const Json json = parse_json<Json>("instructions", path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto expect = [&](bool holds, const std::string& what) {
+    if (!holds)
+      throw IoError("instructions: " + path + ": expected " + what + "; remove the file, and they are tried again",
+                    path);
+  };
+  const Json format = json.is_object() ? json.value("format", Json()) : Json();
+  if (format.is_number_integer() && format != kInstructionsFormat) return verdicts;
+  expect(format == kInstructionsFormat && json.contains("devices") && json["devices"].is_object(),
+         "format " + std::to_string(kInstructionsFormat) + " and an object devices");
+  for (const auto& [device, rows] : json["devices"].items()) {
+    expect(rows.is_object(), "an object of instructions for " + device);
+    for (const auto& [name, verdict] : rows.items()) {
+      expect(verdict.is_string(), "a text for " + name);
+      verdicts[device][name] = verdict.get<std::string>();
+    }
+  }
+  return verdicts;
+}
 
 CpuInstructions instructions_named(std::string_view words) {
   if (words.empty() || words == "1") return kAllInstructions;

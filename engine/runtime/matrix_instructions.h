@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +39,11 @@ bool cpu_has(CpuInstruction instruction);
 // Whether kernels of the device may use it. The first question for a device may build and run the kernel. Throws
 // IoError for a damaged store.
 bool can_use(CpuInstruction instruction, const DeviceInfo& info, cl_device_id device);
+
+// By device and instruction what came of a trial; nothing where there is no such store, or one of another format.
+// Throws IoError for a damaged one.
+using InstructionVerdicts = std::map<std::string, std::map<std::string, std::string>>;
+InstructionVerdicts read_instruction_verdicts(const std::string& path);
 
 // Each instruction with its verdict.
 std::vector<MatrixInstruction> find_matrix_instructions(const DeviceInfo& info, cl_device_id device);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/devices.h"
+#include "runtime/watchdog.h"
 
 namespace samebytes::detail {
 namespace {
@@ -168,16 +169,35 @@ constexpr Trial kTrials[] = {
     {CpuInstruction::amx_int8, kTileTrial, "tdpbssd %%tmm2, %%tmm1, %%tmm0", 16, "int", 0, tiles_of_bytes},
 };
 
+class TrialQueue {
+ public:
+  TrialQueue(const cl::Context& context, const cl::Device& device)
+      : name_(device.getInfo<CL_DEVICE_NAME>()), queue_(make_queue(context, device, 0, name_)) {}
+
+  void run(const cl::Kernel& kernel) const {
+    queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1));
+    watchdog_.finish(queue_, name_);
+  }
+  void read(const cl::Buffer& buffer, std::size_t bytes, void* to) const {
+    queue_.enqueueReadBuffer(buffer, CL_FALSE, 0, bytes, to);
+    watchdog_.finish(queue_, name_);
+  }
+
+ private:
+  mutable Watchdog watchdog_{EngineOptions{}.stall_seconds};
+  const std::string name_;
+  const cl::CommandQueue queue_;
+};
+
 // The least seconds of a few runs of a kernel with one argument.
-double pace_of(const cl::Program& program, const cl::CommandQueue& queue, const char* name, const cl::Buffer& buffer) {
+double pace_of(const cl::Program& program, const TrialQueue& queue, const char* name, const cl::Buffer& buffer) {
   constexpr int kRuns = 5;
   cl::Kernel kernel(program, name);
   kernel.setArg(0, buffer);
   double least = std::numeric_limits<double>::max();
   for (int run = 0; run < kRuns; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1));
-    queue.finish();
+    queue.run(kernel);
     least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return least;
@@ -189,7 +209,7 @@ std::string try_instruction(CpuInstruction instruction, cl_device_id handle) {
   const Trial& trial = kTrials[static_cast<std::size_t>(instruction)];
   const cl::Device device = borrow(handle);
   const cl::Context context(device);
-  const cl::CommandQueue queue = make_queue(context, device, 0, device.getInfo<CL_DEVICE_NAME>());
+  const TrialQueue queue(context, device);
   const std::string vector = trial.word + std::to_string(trial.lanes);
   const std::string head = std::string(trial.replaces > 0 ? "#define REPLACES\n" : "") + "#define LANES " +
                            std::to_string(trial.lanes) + "\n#define CODE \"" + trial.code + "\"\ntypedef " + vector +
@@ -206,9 +226,9 @@ std::string try_instruction(CpuInstruction instruction, cl_device_id handle) {
     buffers[i] = cl::Buffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, words[i]->data());
     kernel.setArg(i, buffers[i]);
   }
-  queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1));
+  queue.run(kernel);
   Words came(data.c.size());
-  queue.enqueueReadBuffer(buffers[2], CL_TRUE, 0, bytes, came.data());
+  queue.read(buffers[2], bytes, came.data());
   if (came != data.want) return "a kernel with it gave wrong numbers";
   constexpr double kWorth = 1.1;
   if (trial.replaces > 0 && pace_of(program, queue, "wide", buffers[2]) * trial.replaces <

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "profile/recorder.h"
-#include "runtime/opencl.h"
+#include "runtime/watchdog.h"
 
 namespace samebytes::detail {
 
@@ -12,11 +12,15 @@ class QueueClock final : public EventClock {
  public:
   // Measures the offset between the two clocks with a few markers. Requires: the queue has profiling enabled and is
   // empty.
-  void calibrate(const cl::CommandQueue& queue, const std::string& device);
+  void calibrate(const cl::CommandQueue& queue, WatchdogPtr watchdog, const std::string& device);
   bool read(void* event, double* start, double* end) const override;
   void release(void* event) const override;
 
  private:
+  bool time_of(cl_event event, cl_profiling_info what, double* seconds) const;
+
+  WatchdogPtr watchdog_;
+  std::string device_;
   double offset_ = 0;
 };
 

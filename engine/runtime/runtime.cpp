@@ -63,7 +63,10 @@ KernelCache* Device::kernel_cache() const {
   return info_.platform == "Portable Computing Language" ? &space_.runtime().kernel_cache() : nullptr;
 }
 
-void Device::finish() { runtime().watchdog()->finish(queue_, info_.name); }
+void Device::finish(const Watchdog::Pending& pending) {
+  runtime().watchdog()->finish(
+      queue_, info_.name, pending ? pending : [this] { return runtime().pending_text(); });
+}
 
 bool Device::has(CpuInstruction instruction, std::atomic<int>& answer) const {
   constexpr int kUnknown = -1, kLanes = 16;
@@ -89,7 +92,7 @@ void Device::drop_queue(bool makes_another) {
   if (makes_another) queue_ = make_queue(*this, properties);
 }
 
-void Device::calibrate_clock() { clock_.calibrate(queue_, info_.name); }
+void Device::calibrate_clock() { clock_.calibrate(queue_, runtime().watchdog(), info_.name); }
 
 int vector_width_of(const DeviceInfo& info, Dtype real) {
   if (info.personality == Personality::gpu) return 1;

@@ -78,7 +78,7 @@ class Device {
   const cl::Context& context() const { return space_.context(); }
   const cl::Device& handle() const { return handle_; }
   const cl::CommandQueue& queue() const { return queue_; }
-  void finish();  // waits for everything enqueued on it
+  void finish(const Watchdog::Pending& pending = {});  // waits for everything enqueued on it
   // Whether products of bf16 use vdpbf16ps; the first call tries it (matrix_instructions.h).
   bool has_bf16_dots() const { return has(CpuInstruction::avx512_bf16, bf16_dots_); }
   // The same of tdpbf16ps; every CPU that has it rounds by an instruction of AVX512-BF16, too.
@@ -191,7 +191,9 @@ class Submission {
   std::uint64_t count_launches(std::uint64_t count);  // returns the index of the first
   void begin_device(Device& device);                  // at the first command on it
   void flush(Device& device);
-  void add_event(Device& device, cl::Event event, const char* op, const std::shared_ptr<const LaunchInfo>& info);
+  void add_event(Device& device, cl::Event event, const char* op, const std::shared_ptr<const LaunchInfo>& info,
+                 LaunchSource source);
+  std::string pending_text() const;  // what this or an earlier submission waits for
   void close() noexcept;
 
   Runtime& runtime_;
@@ -296,6 +298,7 @@ class Runtime {
   };
   // The last event of each device; empty if there is none. Under the engine's lock. Throws DeviceError.
   std::vector<cl::Event> last_events() const;
+  std::string pending_text();  // of the first submission that has not ended; empty: all have
   Standing look_until_done(const std::vector<cl::Event>& events, std::chrono::steady_clock::time_point start,
                            double limit);
   // From now on another device does this one's work. If launches are unfinished, makes new queues and nobody waits for

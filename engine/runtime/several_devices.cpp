@@ -31,6 +31,13 @@ std::vector<cl::Event> Runtime::last_events() const {
   return events;
 }
 
+std::string Runtime::pending_text() {
+  MutexLock lock(mutex_);
+  for (const TicketPtr& ticket : in_flight_)
+    if (!ticket->is_done()) return ticket->pending_text();
+  return {};
+}
+
 Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
                                            std::chrono::steady_clock::time_point start, double limit) {
   Standing standing;
@@ -49,7 +56,8 @@ Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
       else
         all = false;
     }
-    if (all || passed > limit) break;
+    if (watchdog_->is_given_up()) watchdog_->check("waiting for the devices", devices_.front()->info().name);
+    if (all || passed > limit || watchdog_->is_stalled(start)) break;
     const double pause = std::clamp(passed / kLooksOfWait, kShortestPause, kLongestPause);
     std::this_thread::sleep_for(std::chrono::duration<double>(pause));
   }

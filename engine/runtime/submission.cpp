@@ -31,9 +31,15 @@ bool is_doomed(const char* op) {
 // moment, PoCL 3.1 would submit what it has just failed, and hit an assertion or freed memory.
 cl::Event make_doom(Device& device) {
   return on_device(device.info().name, [&] {
-    device.queue().finish();
+    device.finish();
     return cl::Event(cl::UserEvent(device.context()));
   });
+}
+
+// Of a launch of the engine itself, whose error names the kernel all the same.
+LaunchSource own_work(const char* op, const Kernel& kernel) {
+  return {std::make_shared<const LaunchInfo>(LaunchInfo{.op = op, .kernel = kernel.entry(), .layer = {}, .shape = {}}),
+          {}};
 }
 
 // The injected fault for the next launch on this device.
@@ -80,17 +86,18 @@ void CL_CALLBACK sleep_a_while(void* microseconds) {
 
 // Later commands of this device run after these events of other devices. Where a driver that works inside the calls has
 // to wait for an event, it does so in the other device's thread, which then waits for itself (PoCL 3.1's basic).
-void enqueue_wait(Device& device, const std::vector<cl_event>& events) {
+void enqueue_wait(Device& device, const std::vector<cl_event>& events, const Watchdog::Pending& pending) {
   const auto count = static_cast<cl_uint>(events.size());
   const bool is_inside = on_device(device.info().name, [&] { return works_inside_calls(device.handle()()); });
-  const char* const call = is_inside ? "clWaitForEvents" : "clEnqueueBarrierWithWaitList";
-  check_cl(device.runtime().watchdog()->call(
-               call, device.info().name,
-               [&] {
-                 return is_inside ? clWaitForEvents(count, events.data())
-                                  : clEnqueueBarrierWithWaitList(device.queue().get(), count, events.data(), nullptr);
-               }),
-           call, device.info().name);
+  Watchdog& watchdog = *device.runtime().watchdog();
+  const std::string& name = device.info().name;
+  if (is_inside) {
+    for (const cl_event event : events)
+      watchdog.wait_for(event, "a command", "waiting for another device", name, pending);
+    return;
+  }
+  const auto wait = [&] { return clEnqueueBarrierWithWaitList(device.queue().get(), count, events.data(), nullptr); };
+  check_cl(watchdog.call("clEnqueueBarrierWithWaitList", name, wait), "clEnqueueBarrierWithWaitList", name);
 }
 
 void flush_queue(Device& device) {
@@ -141,7 +148,7 @@ void Submission::begin_device(Device& device) {
       before.push_back(runtime_.tails_[other]());
   if (const auto& crossing = runtime_.crossings_[static_cast<std::size_t>(space.index())]; is_pending(crossing, device))
     before.push_back(crossing());
-  if (!before.empty()) enqueue_wait(device, before);
+  if (!before.empty()) enqueue_wait(device, before, [this] { return pending_text(); });
   if (&device != &space.first_device() && space.has_housekeeping()) order_after(device, space.first_device());
 }
 
@@ -153,7 +160,7 @@ void Submission::flush(Device& device) {
 
 // The ticket has the event before anything else can fail.
 void Submission::add_event(Device& device, cl::Event event, const char* op,
-                           const std::shared_ptr<const LaunchInfo>& info) {
+                           const std::shared_ptr<const LaunchInfo>& info, LaunchSource source) {
   const std::string& name = device.info().name;
   Watchdog& watchdog = *runtime_.watchdog();
   const auto retain = [&] { return watchdog.call("clRetainEvent", name, [&] { return clRetainEvent(event()); }); };
@@ -165,13 +172,14 @@ void Submission::add_event(Device& device, cl::Event event, const char* op,
   const cl_int kept = has_tail ? retain() : CL_SUCCESS;
   cl::Event tail;
   if (has_tail && kept == CL_SUCCESS) tail = cl::Event(event());
-  ticket_->add(std::move(event), keep_op_name(op), device.index(), source_);
+  ticket_->add(std::move(event), keep_op_name(op), device.index(), std::move(source));
   unflushed_ |= bit_of(device);
   if (has_tail) {
     if (device_times && previous_device >= 0 && previous_device != device.index())
       watch_ending(runtime_.tails_[previous_device](), previous_device);
     previous_device = device.index();
-    if (kept != CL_SUCCESS) device.finish();  // nothing is left that others would have to wait for
+    if (kept != CL_SUCCESS)
+      device.finish([this] { return pending_text(); });  // nothing is left that others would have to wait for
     replace(runtime_.tails_[device.index()], std::move(tail));
   }
   check_cl(recorded, "clRetainEvent", name);
@@ -209,7 +217,7 @@ std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry
                       "clEnqueueNDRangeKernel", name, device.info().name);
   }
   if (doom() && fault != DeviceFault::hang) clSetUserEventStatus(doom(), CL_OUT_OF_RESOURCES);
-  add_event(device, std::move(event), op, info);
+  add_event(device, std::move(event), op, info, source_.info ? source_ : own_work(op, kernel));
   return count_launches(1);
 }
 
@@ -232,7 +240,7 @@ void Submission::order_after(Device& device, const Mark& mark) {
   if (mark.device >= 0 && !is_here) return;
   if (!(begun_ & bit_of(device))) begin_device(device);
   if (mark.device >= 0) flush(runtime_.device(mark.device));  // otherwise the other queue could wait forever
-  enqueue_wait(device, {is_here ? mark.event() : mark.at_source()});
+  enqueue_wait(device, {is_here ? mark.event() : mark.at_source()}, [this] { return pending_text(); });
   unflushed_ |= bit_of(device);
 }
 
@@ -240,7 +248,7 @@ void Submission::order_after(Device& device, Device& other) {
   if (device.index() == other.index() || &device.space() != &other.space() || runtime_.is_dry()) return;
   if (!(begun_ & bit_of(device))) begin_device(device);
   if (!(begun_ & bit_of(other))) begin_device(other);
-  enqueue_wait(device, {reached_by(other)()});
+  enqueue_wait(device, {reached_by(other)()}, [this] { return pending_text(); });
   unflushed_ |= bit_of(device);
 }
 
@@ -304,7 +312,7 @@ void Submission::enqueue_call(Device& device, const char* op, const std::functio
   }
   if (!(begun_ & bit_of(device))) begin_device(device);
   const int launches = fn(device.queue());
-  add_event(device, enqueue_marker(device), op, info);
+  add_event(device, enqueue_marker(device), op, info, source_);
   count_launches(static_cast<std::uint64_t>(launches));
 }
 
@@ -331,7 +339,7 @@ void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<Ho
   }
   if (doom()) clSetUserEventStatus(doom(), CL_OUT_OF_RESOURCES);
   ticket_->keep(std::move(task), keep_op_name(op), source_);
-  add_event(device, std::move(event), op, nullptr);
+  add_event(device, std::move(event), op, nullptr, source_);
   count_launches(1);
 }
 

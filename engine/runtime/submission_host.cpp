@@ -8,6 +8,11 @@
 
 namespace samebytes::detail {
 
+std::string Submission::pending_text() const {
+  const std::string earlier = runtime_.pending_text();
+  return earlier.empty() ? ticket_->pending_text() : earlier;
+}
+
 bool Submission::can_run_directly() const {
   return is_free_ && !runtime_.is_dry() && !faults().fail_launch.load(std::memory_order_relaxed) &&
          faults().device_fault.load(std::memory_order_relaxed) == DeviceFault::none;
@@ -27,7 +32,7 @@ void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
     Device& device = runtime_.device(i);
     // Includes what earlier submissions and the runtime itself enqueued: unmaps, uploads.
     if (!(begun_ & bit_of(device))) begin_device(device);
-    device.finish();
+    device.finish([this] { return pending_text(); });
   }
   unflushed_ = 0;
   ticket_->wait_so_far();

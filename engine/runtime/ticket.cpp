@@ -24,13 +24,6 @@ void keep_for_good(std::vector<T>&& what) {
   }
 }
 
-// Whether a wait ends here; why says then what has not ended.
-template <class Pending>
-bool ends_wait(Watchdog& watchdog, Watchdog::Clock::time_point start, const std::string& device,
-               const Pending& pending) {
-  return watchdog.ends_wait(start, watchdog.is_stalled(start) ? device + " (pending: " + pending() + ")" : device);
-}
-
 }  // namespace
 
 const char* keep_op_name(std::string_view op) { return Label(op).text(); }
@@ -152,7 +145,7 @@ void Ticket::wait_quietly() noexcept {
   const Bell bell;
   ring_at_ends(bell);
   while (!is_done()) {
-    if (ends_wait(*watchdog_, start, device_, [this] { return pending_text(); })) return abandon(-1, watchdog_->why());
+    if (watchdog_->ends_wait(start, device_, [this] { return pending_text(); })) return abandon(-1, watchdog_->why());
     bell.wait();
   }
 }
@@ -167,7 +160,7 @@ void Ticket::wait_so_far() {
     const Bell bell;
     ring_at_ends(bell);
     while (!ended()) {
-      if (ends_wait(*watchdog_, start, device_, [this] { return pending_text(); }))
+      if (watchdog_->ends_wait(start, device_, [this] { return pending_text(); }))
         watchdog_->check("waiting for the device", device_);
       bell.wait();
     }

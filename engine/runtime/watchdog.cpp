@@ -94,12 +94,13 @@ cl_int Watchdog::status_of(cl_event event, const std::string& device, bool* is_k
   return got == CL_SUCCESS ? status : got;
 }
 
-void Watchdog::wait_for(const cl::Event& event, const char* name, const std::string& what, const std::string& device) {
+void Watchdog::wait_for(cl_event event, const char* name, const std::string& what, const std::string& device,
+                        const Pending& pending) {
   const auto start = Clock::now();
   std::optional<Bell> bell;
   for (;;) {
     bool is_known = true;
-    const cl_int status = status_of(event(), device, &is_known);
+    const cl_int status = status_of(event, device, &is_known);
     if (!is_known) {
       give_up("clGetEventInfo fails: " + status_name(status));
       check(what, device);
@@ -109,22 +110,22 @@ void Watchdog::wait_for(const cl::Event& event, const char* name, const std::str
       throw DeviceError(what + ": " + name + " failed on " + device + ": " + text, name, text, device);
     }
     if (status == CL_COMPLETE) return;
-    if (ends_wait(start, device)) check(what + ": " + name, device);
+    if (ends_wait(start, device, pending)) check(what + ": " + name, device);
     if (!bell)
-      bell.emplace().attach(event());
+      bell.emplace().attach(event);
     else
       bell->wait();
   }
 }
 
-void Watchdog::finish(const cl::CommandQueue& queue, const std::string& device) {
+void Watchdog::finish(const cl::CommandQueue& queue, const std::string& device, const Pending& pending) {
   cl::Event reached;
   check_cl(call("clEnqueueMarkerWithWaitList", device,
                 [&] { return clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &reached()); }),
            "clEnqueueMarkerWithWaitList", device);
   check_cl(call("clFlush", device, [&] { return clFlush(queue()); }), "clFlush", device);
   try {
-    wait_for(reached, "clEnqueueMarkerWithWaitList", "waiting for the device", device);
+    wait_for(reached(), "clEnqueueMarkerWithWaitList", "waiting for the device", device, pending);
   } catch (const DeviceError&) {
     if (is_given_up()) {
       reached() = nullptr;  // never released: the driver may read it at any time
@@ -149,12 +150,13 @@ std::string Watchdog::why() const {
   return why_;
 }
 
-bool Watchdog::ends_wait(Clock::time_point start, const std::string& device) {
+bool Watchdog::ends_wait(Clock::time_point start, const std::string& device, const Pending& pending) {
   if (!is_given_up() && is_stalled(start)) {
     std::string seconds = std::to_string(stall_seconds_);
     seconds.erase(seconds.find_last_not_of('0') + 1);
     if (seconds.back() == '.') seconds.pop_back();
-    give_up(device + " has not answered for " + seconds +
+    const std::string what = pending ? pending() : "";
+    give_up(device + (what.empty() ? "" : " (pending: " + what + ")") + " has not answered for " + seconds +
             " s (EngineOptions::stall_seconds); end this process, its driver may hang");
   }
   return is_given_up();

@@ -53,9 +53,12 @@ class Watchdog {
   cl_int status_of(cl_event event, const std::string& device, bool* is_known = nullptr);
   // Waits until the event's command has ended; its failure, or silence, is a DeviceError that names `what` and `name`,
   // the call that made the event.
-  void wait_for(const cl::Event& event, const char* name, const std::string& what, const std::string& device);
+  // `pending` says, where the device is silent, which commands have not ended; empty text: nobody knows.
+  using Pending = std::function<std::string()>;
+  void wait_for(cl_event event, const char* name, const std::string& what, const std::string& device,
+                const Pending& pending = {});
   // The same for whatever was enqueued on the queue so far, but its failures are reported by their own tickets.
-  void finish(const cl::CommandQueue& queue, const std::string& device);
+  void finish(const cl::CommandQueue& queue, const std::string& device, const Pending& pending = {});
 
   // Whether a wait since `start` takes too long.
   bool is_stalled(Clock::time_point start) const;
@@ -65,7 +68,7 @@ class Watchdog {
   bool is_given_up() const { return is_given_up_.load(std::memory_order_acquire); }
   std::string why() const;
   // For a wait that starts or goes on: true if nobody should wait any more; gives up if this one took too long.
-  bool ends_wait(Clock::time_point start, const std::string& device);
+  bool ends_wait(Clock::time_point start, const std::string& device, const Pending& pending);
   // Throws DeviceError if the engine waits no more.
   void check(const std::string& what, const std::string& device) const;
 

@@ -49,9 +49,9 @@ std::optional<std::string> template_of(const std::string& path, const Value& con
 }
 
 Value parsed(const char* what, std::string_view text) {
-  Value value = Value::parse(text, nullptr, false);
-  if (value.is_discarded()) throw ArgumentError(std::string("chat template: expected JSON as ") + what);
-  return value;
+  std::optional<Value> value = detail::parse_json<Value>(text);
+  if (!value) throw ArgumentError(std::string("chat template: expected JSON as ") + what);
+  return std::move(*value);
 }
 
 }  // namespace

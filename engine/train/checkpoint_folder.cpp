@@ -1,13 +1,10 @@
 // Names, rotation and the newest whole file of a folder of states.
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
 
+#include "core/files.h"
 #include "samebytes/error.h"
 #include "samebytes/run_state.h"
 
@@ -16,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kBegin = "checkpoint-", kEnd = ".safetensors", kTemporary = ".tmp-";
+constexpr std::string_view kBegin = "checkpoint-", kEnd = ".safetensors";
 
 std::optional<std::int64_t> number_of(std::string_view digits) {
   std::int64_t value = 0;
@@ -31,13 +28,10 @@ std::optional<std::int64_t> step_in_name(std::string_view name) {
   return number_of(name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size()));
 }
 
-// What AtomicFile calls a file that is being written: "checkpoint-....safetensors.tmp-PROCESS-NUMBER".
-bool is_abandoned(std::string_view name) {
-  const std::size_t mark = name.rfind(kTemporary);
-  if (mark == std::string_view::npos || !step_in_name(name.substr(0, mark))) return false;
-  const std::string_view rest = name.substr(mark + kTemporary.size());
-  const auto process = number_of(rest.substr(0, rest.find('-')));
-  return process && ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
+// A state that a killed process was writing.
+bool is_abandoned_state(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return step_in_name(std::string_view(name).substr(0, name.rfind(detail::kTemporary))) && detail::is_abandoned(path);
 }
 
 }  // namespace
@@ -82,7 +76,7 @@ void CheckpointFolder::remove_old(std::int64_t newest_step) const {
   if (keep > 0)
     for (std::size_t i = 0; i + keep < files.size(); ++i) fs::remove(files[i].path, ignored);
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored))
-    if (is_abandoned(entry.path().filename().string())) fs::remove(entry.path(), ignored);
+    if (is_abandoned_state(entry.path())) fs::remove(entry.path(), ignored);
 }
 
 CheckpointFolder::Newest CheckpointFolder::newest() const {

@@ -112,7 +112,8 @@ void write_run_file(const std::string& path, std::span<const io::TensorView> ten
   sums[""] = extended(0, description);
   for (const io::TensorView& tensor : tensors)
     sums[tensor.name] = extended(begun(tensor.name, tensor.dtype, tensor.shape), tensor.bytes);
-  io::save_tensors(path, tensors, {{"format", kRunFormat}, {"description", description}, {"checksums", sums.dump()}},
+  io::save_tensors(path, tensors,
+                   {{"format", kRunFormat}, {"description", description}, {"checksums", to_text("run state", sums)}},
                    io::Access::owner);
 }
 
@@ -124,7 +125,7 @@ std::optional<std::string> run_text(const std::string& path, const std::string& 
   const detail::RunFile file(path);
   const detail::RunJson& parts = file.description()["parts"];
   if (!parts.contains(name) || !parts[name].contains(detail::kText)) return std::nullopt;
-  return parts[name][detail::kText].get<std::string>();
+  return detail::reading_json("run state", path, [&] { return parts[name][detail::kText].get<std::string>(); });
 }
 
 }  // namespace samebytes

@@ -1,5 +1,6 @@
 #include "samebytes/train/run_log.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "core/files.h"
 #include "core/json.h"
 #include "samebytes/distributed.h"
 #include "samebytes/error.h"
@@ -33,7 +35,7 @@ std::int64_t size_of(std::FILE* file) {
 RunLog::RunLog(const std::string& path, const std::string& tensorboard_folder, bool keeps) : path_(path) {
   if (!tensorboard_folder.empty()) curves_.emplace(tensorboard_folder);
   if (path.empty()) return;
-  file_.reset(std::fopen(path.c_str(), keeps ? "a" : "w"));
+  file_.reset(detail::open_to_write("log", path, keeps ? O_APPEND : O_TRUNC));
   if (!file_) throw IoError(fmt::format("log: {} cannot be written: {}", path, std::strerror(errno)), path);
   std::setvbuf(file_.get(), nullptr, _IOLBF, BUFSIZ);
 }

@@ -55,7 +55,7 @@ struct Gathered {
         tensors.push_back({part.name + "/" + name, kept.dtype, kept.shape, kept.bytes});
       }
     }
-    description = json.dump();
+    description = detail::to_text("run state", json);
   }
 };
 

@@ -49,7 +49,7 @@ RunState& Session::Impl::run_state() {
       "counts", [this] { return counts(); }, [this](const std::string& text) { set_counts(text); });
   state->add(
       "log", [this] { return std::to_string(options.log ? options.log->position() : 0); },
-      [this](const std::string& text) { log_position = std::stoll(text); });
+      [this](const std::string& text) { log_position = LogLine::parse(text).get<std::int64_t>(); });
   if (options.early_stopping)
     state->add(
         "early stopping",
@@ -66,10 +66,12 @@ RunState& Session::Impl::run_state() {
 }
 
 std::string Session::Impl::counts() const {
-  return LogLine{{"steps", meter.steps()},     {"samples", meter.samples()},
-                 {"seconds", meter.seconds()}, {"tested_steps", tested_steps},
-                 {"first_epoch", first_epoch}, {"results", results_of(train_loss, validation)}}
-      .dump();
+  return detail::to_line(LogLine{{"steps", meter.steps()},
+                                 {"samples", meter.samples()},
+                                 {"seconds", meter.seconds()},
+                                 {"tested_steps", tested_steps},
+                                 {"first_epoch", first_epoch},
+                                 {"results", results_of(train_loss, validation)}});
 }
 
 void Session::Impl::set_counts(const std::string& text) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "samebytes/figures.h"
 #include "samebytes/train/sweep.h"
 #include "train/session_impl.h"
@@ -104,19 +105,18 @@ std::string sweep_json(const SweepReport& report, const SweepSubject& subject) {
   Json advice = Json::array();
   for (const optim::BatchAdvice& one : report.advice.advice)
     advice.push_back({{"rule", one.rule}, {"text", one.text}, {"holds", one.holds}});
-  return Json{{"workload", subject.workload},
-              {"device", subject.device},
-              {"precision", subject.precision},
-              {"seed", subject.seed},
-              {"target_loss", finite_or_null(report.target_loss)},
-              {"target", target_text(report, subject)},
-              {"training_samples", subject.training_samples},
-              {"test_samples", subject.test_samples},
-              {"rows", rows},
-              {"recommended_batch", report.advice.batch > 0 ? Json(report.advice.batch) : Json()},
-              {"reason", report.advice.reason},
-              {"advice", advice}}
-      .dump();
+  return detail::to_line(Json{{"workload", subject.workload},
+                              {"device", subject.device},
+                              {"precision", subject.precision},
+                              {"seed", subject.seed},
+                              {"target_loss", finite_or_null(report.target_loss)},
+                              {"target", target_text(report, subject)},
+                              {"training_samples", subject.training_samples},
+                              {"test_samples", subject.test_samples},
+                              {"rows", rows},
+                              {"recommended_batch", report.advice.batch > 0 ? Json(report.advice.batch) : Json()},
+                              {"reason", report.advice.reason},
+                              {"advice", advice}});
 }
 
 Plot sweep_plot(const SweepReport& report, const SweepSubject& subject) {

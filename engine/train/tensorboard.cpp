@@ -2,6 +2,7 @@
 // checksums are CRC-32C, masked), each an Event message of event.proto in protocol buffers' wire format.
 #include "samebytes/tensorboard.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/files.h"
 #include "samebytes/error.h"
 
 namespace samebytes {
@@ -101,10 +103,12 @@ SummaryWriter::SummaryWriter(const std::string& folder) {
   const std::string name = "events.out.tfevents." + std::to_string(static_cast<std::int64_t>(wall_seconds())) + "." +
                            host.data() + "." + std::to_string(::getpid());
   path_ = (std::filesystem::path(folder) / name).string();
-  // Two runs of one process in one second do not share a file.
-  for (int i = 1; std::filesystem::exists(path_, error); ++i)
-    path_ = (std::filesystem::path(folder) / (name + "." + std::to_string(i))).string();
-  file_.reset(std::fopen(path_.c_str(), "wb"));
+  // Two runs of one process in one second do not share a file, and whoever knows the name may have put a link there.
+  const auto is_taken = [this] {
+    file_.reset(detail::open_to_write("tensorboard", path_, O_EXCL));
+    return !file_ && errno == EEXIST;
+  };
+  for (int i = 1; is_taken(); ++i) path_ = (std::filesystem::path(folder) / (name + "." + std::to_string(i))).string();
   if (!file_) throw IoError("tensorboard: " + path_ + " cannot be written: " + std::strerror(errno), path_);
   std::string event;
   put_double(event, 1, wall_seconds());

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "samebytes/figures.h"
 #include "samebytes/tune.h"
 
@@ -40,11 +41,18 @@ std::string tune_json(const TuneReport& report) {
                         {"tried", row.tried},
                         {"refused", row.refused}});
   for (const TuningChoice& row : report.found) found.push_back(json_of(row, false));
-  return Json{{"device", report.device},     {"file", report.file},          {"tuning", report.hash},
-              {"seconds", report.seconds},   {"written", report.is_written}, {"interrupted", report.is_interrupted},
-              {"tried", report.tried},       {"wrong", report.wrong},        {"not_built", report.not_built},
-              {"refusals", report.refusals}, {"problems", problems},         {"choices", found}}
-      .dump();
+  return detail::to_line(Json{{"device", report.device},
+                              {"file", report.file},
+                              {"tuning", report.hash},
+                              {"seconds", report.seconds},
+                              {"written", report.is_written},
+                              {"interrupted", report.is_interrupted},
+                              {"tried", report.tried},
+                              {"wrong", report.wrong},
+                              {"not_built", report.not_built},
+                              {"refusals", report.refusals},
+                              {"problems", problems},
+                              {"choices", found}});
 }
 
 std::string tune_text(const TuneReport& report) {
@@ -68,7 +76,7 @@ std::string tune_text(const TuneReport& report) {
 std::string tuning_json(const std::string& file, const std::vector<TuningChoice>& choices) {
   Json list = Json::array();
   for (const TuningChoice& row : choices) list.push_back(json_of(row, true));
-  return Json{{"file", file}, {"exists", exists(file)}, {"choices", list}}.dump();
+  return detail::to_line(Json{{"file", file}, {"exists", exists(file)}, {"choices", list}});
 }
 
 std::string tuning_text(const std::string& file, const std::vector<TuningChoice>& choices) {

@@ -89,6 +89,7 @@ struct ProfiledSpan {
 struct Profile {
   std::vector<std::string> devices;
   std::vector<ProfiledLaunch> launches;  // in the order of their starts
+  std::size_t untimed = 0;               // launches of which the driver did not say when they ran; nothing counts them
   std::vector<ProfiledSpan> spans;
   int steps = 0;       // recorded
   double seconds = 0;  // from the first recorded step to the end of the last

@@ -145,7 +145,8 @@ class CheckpointFolder {
   explicit CheckpointFolder(std::string path, const CheckpointFolderOptions& options = {});
 
   // Writes the state after `step`, then removes the oldest files beyond `keep`, counted back from this step, and
-  // incomplete files of killed programs. Returns the path. Throws as RunState::save() does.
+  // incomplete files of killed programs once they are an hour old: a younger one may be another machine's. Returns the
+  // path. Throws as RunState::save() does.
   std::string save(const RunState& run, std::int64_t step) const;
 
   std::vector<Checkpoint> list() const;  // by name only, oldest first

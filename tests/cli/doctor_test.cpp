@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::ordered_json;
 
 // The line that opens a log of a run that is well.
@@ -232,7 +233,7 @@ TEST(Doctor, the_last_line_of_a_killed_run_may_be_cut_but_no_other) {
   put(folder / "empty.jsonl", "");
   put(folder / "good.jsonl", start);
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-      {{folder / "broken.jsonl"}, "broken.jsonl:1: not a line of JSON"},
+      {{folder / "broken.jsonl"}, "broken.jsonl:1: at byte 1: expected JSON, found"},
       {{folder / "other.jsonl"}, "other.jsonl is no log of `samebytes train"},
       {{folder / "empty.jsonl"}, "empty.jsonl is no log"},
       {{folder / "none.jsonl"}, "none.jsonl cannot be read"},
@@ -246,6 +247,39 @@ TEST(Doctor, the_last_line_of_a_killed_run_may_be_cut_but_no_other) {
     EXPECT_EQ(result.status, 2) << message;
     EXPECT_THAT(result.err, HasSubstr(message));
   }
+}
+
+TEST(Doctor, deep_logs_and_profiles_are_refused) {
+  const TemporaryFolder folder;
+  const std::string start = healthy().dump() + "\n";
+  const std::string deep = R"({"event":"start","x":)" + std::string(100000, '[') + std::string(100000, ']') + "}\n";
+  put(folder / "good.jsonl", start);
+  for (const auto& [second, message] : std::vector<std::pair<std::string, std::string>>{
+           {deep, ":2: expected JSON of at most 64 levels, found more"},
+           {R"({"event":"step","loss":1e999})", ":2: expected JSON, found number overflow"},
+           {"{\"event\":\"\xff\"}", ":2: at byte " + std::to_string(start.size() + 10) + ": expected JSON"},
+           {"[1]", ":2: at byte " + std::to_string(start.size()) + ": expected a JSON object, found array"}}) {
+    put(folder / "log.jsonl", start + second + "\n" + start);
+    put(folder / "profile.json", start + second);
+    for (const auto& words : {std::vector<std::string>{"doctor", folder / "log.jsonl"},
+                              std::vector<std::string>{"doctor", folder / "good.jsonl", folder / "profile.json"}}) {
+      const auto result = run_command(words);
+      EXPECT_EQ(result.status, 2) << message;
+      EXPECT_THAT(result.err, HasSubstr(words.back() + message));
+      EXPECT_THAT(result.err, Not(HasSubstr("json.exception")));
+    }
+  }
+}
+
+TEST(Doctor, a_log_whose_name_is_no_utf8_gets_a_diagnosis) {
+  const TemporaryFolder folder;
+  Script script;
+  script.start["rate"] = 0.5;
+  const std::string path = folder / "a\xff.jsonl";
+  std::filesystem::rename(script.write(folder), path);
+  const auto result = run_command({"doctor", path, "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.json()["findings"][0]["file"].get<std::string>(), HasSubstr("a\ufffd.jsonl"));
 }
 
 }  // namespace

@@ -100,7 +100,8 @@ TEST_F(FaultsTest, errors_name_the_call_the_kernel_and_the_device) {
   const Trial argument = try_fault("error clSetKernelArg 50");
   EXPECT_EQ(argument.result.status, 1);
   EXPECT_THAT(argument.result.err,
-              AllOf(HasSubstr("clSetKernelArg of argument"), HasSubstr(list_devices().front().name)));
+              AllOf(HasSubstr("samebytes: full: kernel fill"), HasSubstr(": clSetKernelArg of argument"),
+                    HasSubstr(list_devices().front().name)));
 }
 
 TEST_F(FaultsTest, two_contexts_end_where_they_once_hung_or_read_freed_memory) {
@@ -131,6 +132,17 @@ TEST_F(FaultsTest, two_contexts_end_where_they_once_hung_or_read_freed_memory) {
   for (const char* fault : {"error clEnqueueReadBuffer 3", "error clEnqueueWriteBuffer 3"}) {
     const Trial trial = try_fault(fault, split, copies);
     EXPECT_LE(trial.result.status, 1) << fault << trial.result.err;
+    EXPECT_TRUE(trial.result.status == 1 || trial.saved == plain.saved) << fault;
+  }
+}
+
+TEST_F(FaultsTest, a_user_event_that_cannot_be_ended_ends_the_run) {
+  SAMEBYTES_NEEDS_PARTS();
+  for (const char* fault : {"always clSetUserEventStatus 1", "always clSetUserEventStatus 20"}) {
+    const Trial trial = try_fault(fault, {"--split-device", "1,1"}, {{"SAMEBYTES_CONTEXTS", "separate"}});
+    EXPECT_EQ(trial.result.status, 1) << fault;
+    EXPECT_THAT(trial.result.err, AllOf(HasSubstr("clSetUserEventStatus"), HasSubstr("CL_OUT_OF_RESOURCES"),
+                                        HasSubstr(list_devices().front().name)));
   }
 }
 
@@ -140,7 +152,37 @@ TEST_F(FaultsTest, a_loader_that_lists_no_platform_at_first_is_asked_again) {
   EXPECT_TRUE(trial.saved == undisturbed().saved);
 }
 
-// Its kernels are in a folder of its own: cold, as they were, then with one bit flipped, and cut off.
+TEST_F(FaultsTest, a_loader_that_never_lists_a_platform_is_named) {
+  for (const char* number : {"1", "3"}) {
+    const Trial trial = try_fault(std::string("always clGetPlatformIDs ") + number);
+    EXPECT_EQ(trial.result.status, 1) << number;
+    EXPECT_THAT(trial.result.err, AllOf(HasSubstr("clGetPlatformIDs"), HasSubstr("CL_OUT_OF_RESOURCES"))) << number;
+  }
+}
+
+TEST_F(FaultsTest, a_driver_that_never_says_what_its_devices_are_is_named) {
+  for (const char* call : {"clGetDeviceIDs", "clGetDeviceInfo"}) {
+    const Trial trial = try_fault(std::string("always ") + call + " 1");
+    EXPECT_EQ(trial.result.status, 1) << call;
+    EXPECT_THAT(trial.result.err, AllOf(HasSubstr(call), HasSubstr("CL_OUT_OF_RESOURCES")));
+  }
+}
+
+TEST_F(FaultsTest, a_profile_whose_times_the_driver_refuses_asks_again_or_says_what_it_lacks) {
+  const auto profile = [](const std::string& fault) {
+    CommandRun run;
+    run.arguments = {"profile", "digits", "--steps", "2", "--host-execution", "off"};
+    run.environment = {{"LD_PRELOAD", built_program("libfaults_preload.so")}, {"SAMEBYTES_FAULTS", fault}};
+    return run_command(run);
+  };
+  const CommandResult once = profile("error clGetEventProfilingInfo 40");
+  EXPECT_EQ(once.status, 0) << once.err;
+  EXPECT_THAT(once.err, HasSubstr("recovered: clGetEventProfilingInfo failed once on "));
+  EXPECT_THAT(once.out, Not(HasSubstr("does not say when they ran")));
+  const CommandResult never = profile("always clGetEventProfilingInfo 40");
+  EXPECT_THAT(never.out, HasSubstr(" launches: the driver does not say when they ran (clGetEventProfilingInfo)"));
+}
+
 TEST_F(FaultsTest, a_question_about_a_device_that_fails_is_asked_again) {
   for (const char* number : {"1", "2"}) {
     const Trial trial = try_fault(std::string("error clGetDeviceInfo ") + number);
@@ -161,6 +203,7 @@ TEST_F(FaultsTest, a_thread_that_the_system_does_not_start_is_done_without_or_na
   }
 }
 
+// Its kernels are in a folder of its own: cold, as they were, then with one bit flipped, and cut off.
 TEST_F(FaultsTest, a_damaged_kernel_cache_is_found_and_its_kernels_are_compiled_again) {
   if (list_devices().front().platform != "Portable Computing Language") GTEST_SKIP() << "its driver keeps no kernels";
   namespace fs = std::filesystem;
@@ -234,6 +277,14 @@ TEST(TryFaults, its_page_and_its_help_have_the_same_options) {
   const Outcome other = run_program({built_program("try_faults"), "--halves"});
   EXPECT_EQ(other.status, 1);
   EXPECT_THAT(other.output, HasSubstr("unknown option --halves"));
+}
+
+TEST(TryFaults, it_does_not_start_without_a_device) {
+  const TemporaryFolder drivers;
+  const Outcome outcome =
+      run_program({built_program("try_faults"), "--planted"}, {{"OCL_ICD_VENDORS", drivers.string()}});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("samebytes finds no device"));
 }
 
 TEST(Command, closed_streams_take_no_text_into_files) {

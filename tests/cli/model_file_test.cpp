@@ -93,6 +93,19 @@ TEST_F(ModelFile, inspect_shows_models_and_tensors_and_refuses_what_is_neither) 
   EXPECT_THAT(run_command({"inspect", folder_ / "a.txt"}).err, HasSubstr("is neither an ONNX model"));
 }
 
+TEST_F(ModelFile, names_that_are_no_utf8_do_not_hide_what_was_found) {
+  const std::string tensors = folder_ / "a\xff.safetensors";
+  io::save(tensors, net_);
+  const auto table = run_command({"inspect", tensors, "--json"});
+  ASSERT_EQ(table.status, 0) << table.err;
+  EXPECT_THAT(table.json()["file"].get<std::string>(), HasSubstr("a\ufffd.safetensors"));
+  const std::string model = folder_ / "b\xff.onnx";
+  std::filesystem::rename(model_, model);
+  const auto result = run_command({"run", model, "--random", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.json()["model"].get<std::string>(), HasSubstr("b\ufffd.onnx"));
+}
+
 TEST_F(ModelFile, inspect_counts_the_operations_and_the_memory_of_a_pass_without_running_it) {
   const auto one = run_command({"inspect", model_, "--json"}).json()["cost"];
   const auto many = run_command({"inspect", model_, "--batch", "6", "--json"}).json()["cost"];

@@ -217,5 +217,14 @@ TEST_F(ShortageTest, states_of_runs_are_for_their_owner_alone) {
   EXPECT_EQ(std::filesystem::status(net_).permissions(), std::filesystem::perms(0644));
 }
 
+// For debugging; its kernels are the driver's alone.
+TEST(Protected, training_goes_on_while_no_view_opens_its_pages) {
+  for (const char* how : {"1", "pages"}) {
+    const Outcome outcome = run_program({built_program("samebytes"), "train", "digits", "--steps", "2", "--quiet"},
+                                        {{"SAMEBYTES_PROTECT", how}});
+    EXPECT_EQ(outcome.status, 0) << how << outcome.output;
+  }
+}
+
 }  // namespace
 }  // namespace samebytes::testing

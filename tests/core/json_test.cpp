@@ -48,6 +48,24 @@ TEST(Json, nesting_ends_before_the_stack_does) {
   EXPECT_EQ(error_of(objects), "reader: file.json: expected JSON of at most 64 levels, found more");
 }
 
+TEST(Json, size_has_a_limit) {
+  const auto read = [](std::size_t most) {
+    return parse_json<nlohmann::json>(
+        "reader", "file.json", "[1,2]", 8, [](const std::string&, int) {}, most);
+  };
+  EXPECT_EQ(read(5).size(), 2u);
+  EXPECT_EQ(message_of<IoError>([&] { read(4); }),
+            "reader: file.json: at byte 8: expected JSON of at most 4 bytes, found 5");
+}
+
+TEST(Json, an_error_does_not_repeat_a_long_text) { EXPECT_LT(error_of("\"" + std::string(100000, 'a')).size(), 300u); }
+
+TEST(Json, a_text_that_is_no_file_is_read_within_the_same_limits) {
+  EXPECT_EQ(parse_json("[1]").value()[0], 1);
+  for (const std::string& text : {std::string(100000, '['), std::string("{"), std::string("[1e999]")})
+    EXPECT_FALSE(parse_json(text)) << text.substr(0, 20);
+}
+
 TEST(Json, values_of_another_type_are_faults_of_the_file) {
   const nlohmann::json json = parse_json("reader", "file.json", R"({"a": "text"})");
   EXPECT_THAT(
@@ -58,6 +76,14 @@ TEST(Json, values_of_another_type_are_faults_of_the_file) {
 
 TEST(Json, names_that_are_no_utf8_do_not_hide_the_line) {
   EXPECT_EQ(to_line(nlohmann::json{{"path", "a\xff"}}), "{\"path\":\"a\xef\xbf\xbd\"}");
+}
+
+TEST(Json, a_file_whose_texts_must_come_back_says_which_one_is_no_utf8) {
+  EXPECT_EQ(to_text("writer", nlohmann::json{{"\u00fc", {"\ufffd", 1}}}), "{\"\u00fc\":[\"\ufffd\",1]}");
+  const nlohmann::json key{{"a", 1}, {"b", {{"key\xff", 2}}}}, value{"a", {{"k", "value\xc3"}}};
+  const std::string expected = "writer: expected names and texts in UTF-8, got ";
+  EXPECT_EQ(message_of<ArgumentError>([&] { to_text("writer", key); }), expected + "\"key\ufffd\"");
+  EXPECT_EQ(message_of<ArgumentError>([&] { to_text("writer", value); }), expected + "\"value\ufffd\"");
 }
 
 }  // namespace

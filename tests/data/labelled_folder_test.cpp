@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -14,6 +15,7 @@
 #include "samebytes/data/sound_folder.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/process.h"
 
 namespace samebytes::data {
 namespace {
@@ -170,6 +172,48 @@ TEST(Fetch, what_is_missing_or_damaged_leaves_nothing) {
   EXPECT_THROW(fetch("mnist", folder / "nowhere", folder / "mnist"), IoError);
   EXPECT_FALSE(std::filesystem::exists(folder / "mnist"));
   EXPECT_EQ(folder.count(), 1u) << "no partial folder stays";
+}
+
+TEST(Fetch, names_in_archives_lead_to_no_place_outside_its_folder) {
+  const TemporaryFolder folder;
+  const std::string set = folder / "set", archive = folder / "hostile.tar";
+  put_mnist(set, 3, 2);
+  std::filesystem::create_directory(folder / "begin");
+  ASSERT_EQ(testing::run_program({"tar", "-P", "-C", folder / "begin", "-cf", archive, "../set/train-images-idx3-ubyte",
+                                  "../begin/../set/train-labels-idx1-ubyte", set + "/t10k-images-idx3-ubyte",
+                                  set + "/t10k-labels-idx1-ubyte"})
+                .status,
+            0);
+  for (const auto& entry : std::filesystem::directory_iterator(set)) std::filesystem::remove(entry);
+  const FetchedSet fetched = fetch("mnist", archive, folder / "mnist");
+  EXPECT_EQ(fetched.training_samples, 3);
+  EXPECT_EQ(fetched.test_samples, 2);
+  EXPECT_TRUE(std::filesystem::is_empty(set));
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "begin"));
+  EXPECT_EQ(folder.count(), 4u);
+}
+
+TEST(Fetch, links_in_archives_are_not_followed) {
+  const TemporaryFolder folder;
+  put_mnist(folder / "secret", 3, 2);
+  std::filesystem::create_directory(folder / "set");
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "secret"))
+    std::filesystem::create_symlink(entry.path(), std::filesystem::path(folder / "set") / entry.path().filename());
+  ASSERT_EQ(testing::run_program({"tar", "-C", folder.string(), "-cf", folder / "links.tar", "set"}).status, 0);
+  EXPECT_THROW(fetch("mnist", folder / "links.tar", folder / "mnist"), IoError);
+  EXPECT_FALSE(std::filesystem::exists(folder / "mnist"));
+}
+
+// The name it once wrote under. Whoever knows the process could make it first.
+TEST(Fetch, a_planted_link_leads_it_to_no_other_folder) {
+  const TemporaryFolder folder, elsewhere;
+  put_mnist(folder / "downloads", 3, 2);
+  const std::string planted = folder / ("mnist.partial-" + std::to_string(::getpid()));
+  std::filesystem::create_directory_symlink(elsewhere.string(), planted);
+  fetch("mnist", folder / "downloads", folder / "mnist");
+  EXPECT_EQ(elsewhere.count(), 0u);
+  EXPECT_TRUE(std::filesystem::is_directory(std::filesystem::symlink_status(folder / "mnist")));
+  EXPECT_TRUE(std::filesystem::is_symlink(planted));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "fuzz/target.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
+#include "samebytes/io/convert_file.h"
 #include "samebytes/io/safetensors.h"
 #include "samebytes/nn.h"
 #include "samebytes/optim.h"
@@ -67,16 +68,21 @@ const Added added({
     .read =
         [](const std::string& path) {
           static Run run;
+          const EngineScope scope(run.engine);
           try {
             run.state.load(path);
           } catch (const Error&) {
             mend(path);
+            try {
+              io::convert_file(path, path + ".weights.safetensors");
+            } catch (const Error&) {
+            }
             run_text(path, "text");
             run.state.load(path);
           }
         },
     .words = {"\"description\"", "\"checksums\"", "\\\"parts\\\"", "\\\"expect\\\"", "\\\"random_counter\\\"",
-              "\\\"model\\\"", "{}", "null", "-1", "1e999"},
+              "\\\"model\\\"", "\\\"layouts\\\"", "{}", "null", "-1", "1e999"},
     .growth = 300,
 });
 

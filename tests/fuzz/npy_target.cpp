@@ -2,6 +2,7 @@
 #include "samebytes/data/npy.h"
 #include "samebytes/data/npy_map.h"
 #include "samebytes/error.h"
+#include "samebytes/io/tensor_npy.h"
 
 namespace samebytes::fuzz {
 namespace {
@@ -17,6 +18,10 @@ const Added added({
         },
     .read =
         [](const std::string& path) {
+          try {
+            io::read_tensor_npy(path);
+          } catch (const Error&) {
+          }
           data::read_npy(path);
           data::NpyMap map(path);
         },

@@ -1,14 +1,19 @@
 // The user's own kernels on arrays' bytes, in order with the engine's launches.
 #include "samebytes/interop/opencl.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
+#include "support/errors.h"
 #include "support/gradcheck.h"
+#include "support/process.h"
 
 namespace samebytes::testing {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr const char* kSource = R"(
 __kernel void add_twice(__global const float* x, const long x_offset, __global float* y, const long y_offset) {
@@ -67,6 +72,23 @@ TEST_P(InteropTest, what_cannot_be_bound_is_refused) {
   }
   add_twice(x, y);
   EXPECT_EQ(y.to_vector<double>()[5], 10.0);
+}
+
+TEST(InteropChild, DISABLED_a_wait_for_an_event_that_never_ends_is_given_up) {
+  EngineOptions options;
+  options.stall_seconds = 0.3;
+  Engine engine(options);
+  const Array x = ones({4}).eval();
+  const cl::UserEvent never(interop::context(engine));
+  EXPECT_THAT(message_of<DeviceError>([&] { interop::wait_for(never, std::vector{x}); }),
+              HasSubstr("has not answered for 0.3 s"));
+}
+
+// Such a device would have to wait inside the call (submission.cpp), where nothing ends it.
+TEST(Interop, a_device_that_works_inside_the_calls_waits_no_longer_than_the_watchdog) {
+  if (Engine().device().platform.find("Portable") == std::string::npos) GTEST_SKIP() << "needs_pocl: POCL_DEVICES";
+  const Outcome outcome = run_child("InteropChild.*", {{"POCL_DEVICES", "basic"}});
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
 
 }  // namespace

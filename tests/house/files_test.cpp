@@ -1,7 +1,9 @@
 // Rules that every source file keeps: its size, its head, and words that may not stay.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -88,18 +90,116 @@ TEST(Files, no_word_promises_later_work) {
   EXPECT_TRUE(faults.empty()) << joined(faults);
 }
 
-TEST(Files, the_library_neither_prints_nor_exits) {
-  static const std::regex printing("std::(cout|cerr|clog)|\\b(f?printf|puts|fputs|exit|_exit|abort|terminate)\\s*\\(");
+// What a pattern may still find: where, and why.
+struct Allowed {
+  std::string path;
+  std::string word;
+  std::string reason;
+};
+
+// Lines of the sources, comments aside, where the pattern finds what is not allowed. What is allowed and not there is a
+// fault, too.
+std::vector<std::string> found_in(const std::vector<SourceFile>& files, const std::regex& pattern,
+                                  const std::vector<Allowed>& allowed = {}) {
   std::vector<std::string> faults;
-  for (const auto& file : source_files({"engine", "include"}, {".h", ".cpp"})) {
-    if (file.path.starts_with("engine/cli/")) continue;
+  std::set<std::string> used;
+  for (const auto& file : files) {
     std::size_t number = 0;
     for (const auto& line : lines_of(without_comments(file.text))) {
       ++number;
-      if (std::regex_search(line, printing)) faults.push_back(file.path + ":" + std::to_string(number) + ": " + line);
+      for (std::sregex_iterator at(line.begin(), line.end(), pattern), end; at != end; ++at) {
+        const bool is_allowed = std::any_of(allowed.begin(), allowed.end(), [&](const Allowed& one) {
+          return one.path == file.path && at->str().find(one.word) != std::string::npos;
+        });
+        if (is_allowed)
+          used.insert(file.path);
+        else
+          faults.push_back(file.path + ":" + std::to_string(number) + ": " + line);
+      }
     }
   }
+  for (const auto& one : allowed)
+    if (used.count(one.path) == 0) faults.push_back(one.path + " has no " + one.word + ": take it off the list");
+  return faults;
+}
+
+std::vector<SourceFile> sources_of_the_library() {
+  std::vector<SourceFile> files = source_files({"engine", "include"}, {".h", ".cpp"});
+  std::erase_if(files, [](const SourceFile& file) { return file.path.starts_with("engine/cli/"); });
+  return files;
+}
+
+TEST(Files, the_library_neither_prints_nor_exits) {
+  static const std::regex printing("std::(cout|cerr|clog)|\\b(f?printf|puts|fputs|exit|_exit|abort|terminate)\\s*\\(");
+  const auto faults = found_in(sources_of_the_library(), printing);
   EXPECT_TRUE(faults.empty()) << joined(faults);
+}
+
+const std::regex& network() {
+  static const std::regex calls(
+      "\\b(listen|accept4?|getaddrinfo|gethostbyname)\\s*\\(|(^|[^\\w:])::(bind|connect|socket)\\s*\\(|\\b[AP]F_INET6?"
+      "\\b|"
+      "<(netdb|arpa/\\w+|netinet/\\w+)\\.h>");
+  return calls;
+}
+
+// The command as well. Sockets are pairs without a name, between it and the compilers it starts; MPI has its own.
+TEST(Files, nothing_listens_on_the_network) {
+  const auto faults = found_in(source_files({"engine", "include", "examples"}, {".h", ".cpp"}), network(),
+                               {{"engine/core/npy_header.cpp", "accept(", "a parser's own function: takes a letter"}});
+  EXPECT_TRUE(faults.empty()) << joined(faults);
+}
+
+const std::regex& setters() {
+  static const std::regex calls(
+      "\\b(setenv|putenv|unsetenv|clearenv|setlocale|uselocale|sigaction|signal|sigprocmask|pthread_sigmask|fesetenv|"
+      "fesetround|fesetmode|feenableexcept|fedisableexcept|_mm_setcsr|f?chdir|umask|setrlimit|setpriority|"
+      "set_terminate|set_new_handler)\\s*\\(|\\blocale::global\\b|\\b_MM_SET_\\w+");
+  return calls;
+}
+
+TEST(Files, the_library_changes_nothing_of_its_process) {
+  const auto faults = found_in(
+      sources_of_the_library(), setters(),
+      {{"engine/runtime/devices_report.cpp", "setenv", "pin_threads(), which a program calls for nothing else"}});
+  EXPECT_TRUE(faults.empty()) << joined(faults);
+}
+
+const std::regex& waits() {
+  static const std::regex calls(
+      "queue\\w*(\\(\\))?\\.finish\\(\\)|event\\w*\\.wait\\(\\)|\\b(clFinish|clWaitForEvents|waitForEvents)\\s*\\(|"
+      "\\bCL_(TRUE|BLOCKING)\\b");
+  return calls;
+}
+
+// A wait of the driver's own has no end where its device hangs.
+TEST(Files, what_waits_for_a_device_is_the_watchdog) {
+  const auto faults =
+      found_in(sources_of_the_library(), waits(),
+               {{"engine/runtime/watchdog.cpp", "clFinish", "after the watchdog's own wait"},
+                {"engine/runtime/compiler_process.cpp", "clFinish", "a process that is given up as a whole"}});
+  EXPECT_TRUE(faults.empty()) << joined(faults);
+}
+
+TEST(Files, planted_listeners_setters_and_waits_are_found) {
+  for (const char* const line :
+       {"if (::listen(file, 1) != 0) return;", "accept4 (file, nullptr, nullptr, 0)", "address.sin_family = AF_INET;",
+        "#include <netinet/in.h>", "::bind(file, &address, sizeof address);"})
+    EXPECT_EQ(found_in({{"engine/core/a.cpp", line}}, network()).size(), 1u) << line;
+  for (const char* const line :
+       {"setenv(\"A\", \"1\", 1);", "std::signal(SIGINT, SIG_IGN);", "::chdir(\"/\");",
+        "std::setlocale(LC_ALL, \"C\");", "std::fesetround(FE_UPWARD);", "std::locale::global(std::locale());"})
+    EXPECT_EQ(found_in({{"engine/core/a.cpp", line}}, setters()).size(), 1u) << line;
+  for (const char* const line : {"queue_.finish();", "device.queue().finish();", "event.wait();",
+                                 "::clFinish(queue());", "queue.enqueueReadBuffer(buffer, CL_TRUE, 0, bytes, to);"})
+    EXPECT_EQ(found_in({{"engine/core/a.cpp", line}}, waits()).size(), 1u) << line;
+  const SourceFile harmless{"engine/core/a.cpp",
+                            "// setenv(name)\nentry.signals(); std::bind(f, 1); ::socketpair(AF_UNIX, 0, 0, pair);"};
+  EXPECT_TRUE(found_in({harmless}, setters()).empty());
+  EXPECT_TRUE(found_in({harmless}, network()).empty());
+  EXPECT_TRUE(found_in({{"engine/core/a.cpp", "engine.wait(); watchdog.finish(queue, name);"}}, waits()).empty());
+  const std::vector<Allowed> idle{{"engine/core/b.cpp", "setenv", "nobody does"}};
+  EXPECT_EQ(found_in({}, setters(), idle).size(), 1u);
 }
 
 }  // namespace

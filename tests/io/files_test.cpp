@@ -98,17 +98,46 @@ TEST(ReadFile, ends_in_a_device_without_end) {
   EXPECT_NE(std::string(error.what()).find("at most 256 MiB"), std::string::npos) << error.what();
 }
 
+TEST(ReadFile, what_unpacks_to_far_more_than_its_size_is_refused) {
+  const TemporaryFolder folder;
+  put(folder / "bomb.gz", gzip(std::string(70 << 20, '\0')));
+  const IoError error = error_of([&] { read_file(folder / "bomb.gz"); });
+  const std::string size = std::to_string(std::filesystem::file_size(folder / "bomb.gz"));
+  EXPECT_EQ(error.path(), folder / "bomb.gz");
+  EXPECT_NE(std::string(error.what()).find("expected at most 67108864 bytes from " + size + ", found more"),
+            std::string::npos)
+      << error.what();
+  put(folder / "dense.gz", gzip(std::string(60 << 20, '\0')));
+  EXPECT_EQ(read_file(folder / "dense.gz").size(), std::size_t{60} << 20);
+}
+
+// A few blocks on the disk, 8 TB by its size.
+TEST(ReadFile, a_file_larger_than_the_memory_is_refused_before_memory_is_taken) {
+  constexpr std::uintmax_t kSize = 8'000'000'000'000;
+  const TemporaryFolder folder;
+  put(folder / "sparse", "begin");
+  std::error_code refused;
+  std::filesystem::resize_file(folder / "sparse", kSize, refused);
+  if (refused) GTEST_SKIP() << "no file of 8 TB here: " << refused.message();
+  const IoError error = error_of([&] { read_file(folder / "sparse"); });
+  EXPECT_EQ(error.path(), folder / "sparse");
+  const std::string text = error.what();
+  EXPECT_NE(text.find(": expected at most "), std::string::npos) << text;
+  EXPECT_NE(text.find(" bytes, the memory there is, found 8000000000000"), std::string::npos) << text;
+}
+
 // A process that was killed while it wrote: it is gone, and long ago.
 TEST(AtomicFile, removes_what_killed_processes_left_of_this_file) {
   const TemporaryFolder folder;
   const std::string path = folder / "net", old = path + ".tmp-4194305-5", young = path + ".tmp-4194305-6";
   const std::string alive = path + ".tmp-" + std::to_string(::getpid()) + "-77", other = folder / "net2.tmp-4194305-5";
-  for (const std::string& each : {old, young, alive, other}) put(each, "half");
-  for (const std::string& each : {old, alive, other})
+  const std::string mine = path + ".tmp-4194305-copy";  // not a name of ours
+  for (const std::string& each : {old, young, alive, other, mine}) put(each, "half");
+  for (const std::string& each : {old, alive, other, mine})
     std::filesystem::last_write_time(each, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
   write_file(path, "whole");
   EXPECT_FALSE(std::filesystem::exists(old));
-  for (const std::string& each : {young, alive, other}) EXPECT_TRUE(std::filesystem::exists(each)) << each;
+  for (const std::string& each : {young, alive, other, mine}) EXPECT_TRUE(std::filesystem::exists(each)) << each;
 }
 
 TEST(AtomicFile, shows_nothing_before_commit_and_all_after) {

@@ -159,6 +159,24 @@ TEST_P(LoraFileTest, files_that_do_not_fit_are_refused) {
   nn::apply_lora(other, {.rank = 3});
   EXPECT_THAT(message_of([&] { load_lora(path, other); }),
               HasSubstr("expected 'base_model.model.h.0.attn.c_attn.lora_A.weight' as f32 [3, 16], found f32 [2, 16]"));
+  // A rank of which the file has no rows takes no memory.
+  const TensorFile file(path);
+  std::vector<HostArray> values;
+  std::vector<TensorView> tensors;
+  for (std::size_t i = 0; i < file.tensors().size(); ++i) values.push_back(file.read(i));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    tensors.push_back({file.tensors()[i].name, f32, values[i].shape, values[i].bytes});
+  const std::string theirs = folder / "adapter_model.safetensors", config = folder / "adapter_config.json";
+  save_tensors(theirs, tensors);
+  put(config, R"({"r": 1000000000, "lora_alpha": 4, "target_modules": ["c_attn"]})");
+  models::Gpt third = tiny();
+  EXPECT_THAT(message_of([&] { load_lora(theirs, third); }), HasSubstr("with 1000000000 rows, found [2, 16]"));
+  save_tensors(theirs, std::span(tensors).first(0));
+  EXPECT_THAT(message_of([&] { load_lora(theirs, third); }),
+              HasSubstr("expected adapters, as lora_A.weight, found none"));
+  put(config, R"({"r": "2", "lora_alpha": 4})");
+  EXPECT_THAT(message_of([&] { load_lora(theirs, third); }),
+              ::testing::AllOf(HasSubstr("PEFT's LoraConfig"), ::testing::Not(HasSubstr("json.exception"))));
   nn::Sequential mlp(nn::Linear({.in = 2, .out = 2}));
   EXPECT_THAT(message_of([&] { load_lora(path, mlp); }),
               HasSubstr("expected adapters for Sequential, found apply_lora"));

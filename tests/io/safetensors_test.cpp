@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "support/errors.h"
 #include "support/files.h"
 
 namespace samebytes::io {
@@ -157,6 +158,11 @@ TEST(Safetensors, checks_what_it_is_given) {
   EXPECT_THROW(save_tensors(path, wrong_size), ArgumentError);
   EXPECT_THROW(save_tensors(path, reserved), ArgumentError);
   EXPECT_THROW(save_tensors(path, twice), ArgumentError);
+  const std::vector<TensorView> no_utf8{{"a\xff", f32, Shape{2}, bytes}};
+  EXPECT_ERROR(save_tensors(path, no_utf8), ArgumentError,
+               "save_tensors: expected names and texts in UTF-8, got \"a\ufffd\"");
+  EXPECT_ERROR(save_tensors(path, good, {{"about", "b\xff"}}), ArgumentError,
+               "save_tensors: expected names and texts in UTF-8, got \"b\ufffd\"");
   EXPECT_EQ(folder.count(), 0u);
   EXPECT_THROW(save_tensors("/proc/samebytes", good), IoError);
   save_tensors(path, good);

@@ -233,6 +233,37 @@ TEST_F(KernelCacheTest, damaged_checksums_are_made_again_and_damaged_markers_rem
   EXPECT_EQ(run_apart(), kernel_ + " does not match its checksum");
 }
 
+// As AtomicFile's: another machine may work in the same folder, so what is young stays.
+TEST_F(KernelCacheTest, what_killed_processes_were_writing_or_removing_is_gone_after_an_hour) {
+  run_apart();
+  const std::string own = folder_ / "samebytes/", sums = own + "0123.tmp-", removed = own + "removed.tmp-";
+  const std::string dead = "4194305-", alive = std::to_string(::getpid()) + "-";
+  for (const char* const number : {"1", "2"}) {
+    put(sums + dead + number, "half");
+    fs::create_directories(removed + dead + number + "/program");
+  }
+  put(sums + alive + "1", "half");
+  for (const std::string& path : {sums + dead + "1", removed + dead + "1", sums + alive + "1"})
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  EXPECT_EQ(run_apart(), "");
+  EXPECT_FALSE(fs::exists(sums + dead + "1"));
+  EXPECT_FALSE(fs::exists(removed + dead + "1"));
+  for (const std::string& path : {sums + dead + "2", removed + dead + "2", sums + alive + "1"})
+    EXPECT_TRUE(fs::exists(path)) << path;
+}
+
+TEST_F(KernelCacheTest, checksums_that_lead_out_of_the_cache_remove_nothing_there) {
+  run_apart();
+  const TemporaryFolder other;
+  put(other / "program.bc", "of somebody else");
+  for (const std::string& folder : {"../" + fs::path(other.string()).filename().string(), other.string()}) {
+    put(folder_ / ("samebytes/" + hex_text(key_)),
+        with_checksum("samebytes kernel checksums 1\n" + folder + "\n1 1 1 program.bc\n"));
+    EXPECT_EQ(run_apart(), "");
+    EXPECT_EQ(get(other / "program.bc"), "of somebody else");
+  }
+}
+
 TEST_F(KernelCacheTest, a_folder_that_cannot_be_written_is_left_alone) {
   KernelCache missing(folder_ / "missing"), none("");
   for (KernelCache* cache : {&missing, &none}) {

@@ -48,9 +48,11 @@ TEST(KernelSpeed, is_kept_beside_the_tuning_store) {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(text, HasSubstr("kept, " + found.info.driver));
   EXPECT_EQ(known_kernel_speed(found.info, found.handle)->vectors, first->vectors);
-  std::ofstream(folder / "devices.json") << R"({"format": 1, "speeds": {"x": {"vectors": 0}}})";
   found.info.name = "damaged";
-  EXPECT_THROW(known_kernel_speed(found.info, found.handle), IoError);
+  for (const char* damage : {R"({"format": 1, "speeds": {"x": {"vectors": 0}}})", R"({"format": "1", "speeds": {}})"}) {
+    std::ofstream(folder / "devices.json") << damage;
+    EXPECT_THROW(known_kernel_speed(found.info, found.handle), IoError) << damage;
+  }
 }
 
 TEST(HandOver, is_measured_in_every_mode_of_the_device) {

@@ -86,7 +86,7 @@ TEST(Watchdog, a_failed_command_is_named_with_its_call) {
   const cl::UserEvent event(runtime.device().context());
   ASSERT_EQ(cl::UserEvent(event).setStatus(CL_OUT_OF_RESOURCES), CL_SUCCESS);
   EXPECT_THAT(message_of<DeviceError>(
-                  [&] { runtime.watchdog()->wait_for(event, "clEnqueueReadBuffer", "transfer", "the device"); }),
+                  [&] { runtime.watchdog()->wait_for(event(), "clEnqueueReadBuffer", "transfer", "the device"); }),
               HasSubstr("transfer: clEnqueueReadBuffer failed on the device: CL_OUT_OF_RESOURCES"));
 }
 

@@ -1,8 +1,10 @@
 // A run that was saved in the middle of an epoch and loaded into new objects goes on with the same bytes; files that
 // are damaged or of another run are refused; a folder keeps the newest.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 
@@ -287,14 +289,25 @@ TEST_P(CheckpointFolderTest, keeps_the_newest_and_passes_over_what_is_damaged) {
   EXPECT_EQ(folder.list().front().step, 10);
   EXPECT_EQ(folder.newest().checkpoint->path,
             (std::filesystem::path(place / "a/b") / "checkpoint-000000015.safetensors"));
-  // What a killed program left: a cut file, and one that was being written by a process that is gone.
-  const std::string last = folder.newest().checkpoint->path, abandoned = last + ".tmp-4194305-0";
-  put(abandoned, "half");
+  // What a killed program left: a cut file, and those that were being written by a process that is gone. Another
+  // machine may be writing the one that is young.
+  const std::string last = folder.newest().checkpoint->path, young = last + ".tmp-4194305-0";
+  const std::string old = last + ".tmp-4194305-1", foreign = place / "a/b/notes.tmp-4194305-1";
+  for (const std::string& path : {young, old, foreign}) put(path, "half");
+  for (const std::string& path : {old, foreign})
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  EXPECT_EQ(folder.list().size(), 2u);
   put(last, get(last).substr(0, 100));
   const CheckpointFolder::Newest newest = folder.newest();
   EXPECT_EQ(newest.checkpoint->step, 10);
   ASSERT_EQ(newest.damaged.size(), 1u);
   EXPECT_NE(newest.damaged[0].find(last), std::string::npos) << newest.damaged[0];
+  // Checksums and description are right, and a part of it is not.
+  samebytes::detail::write_run_file(last, {}, R"({"device": "", "tuning": "", "random_counter": 0, "expect": {},
+"parts": {"a": {"text": 7}, "b": 7, "c": {"text": "x"}}})");
+  EXPECT_THAT(message_of<IoError>([&] { run_text(last, "a"); }), ::testing::HasSubstr(last + ": expected values"));
+  EXPECT_FALSE(run_text(last, "b"));
+  EXPECT_EQ(run_text(last, "c"), "x");
   // Whole checksums around a description that says nothing.
   for (const char* description : {"{}", "[1]", "{\"device\": 7}", "{", "1e999"}) {
     samebytes::detail::write_run_file(last, {}, description);
@@ -304,7 +317,8 @@ TEST_P(CheckpointFolderTest, keeps_the_newest_and_passes_over_what_is_damaged) {
   // The run goes on from 10; the damaged one is neither counted nor in the way.
   folder.save(run.state, 12);
   folder.save(run.state, 14);
-  EXPECT_FALSE(std::filesystem::exists(abandoned));
+  EXPECT_FALSE(std::filesystem::exists(old));
+  for (const std::string& path : {young, foreign}) EXPECT_TRUE(std::filesystem::exists(path)) << path;
   std::vector<std::int64_t> steps;
   for (const Checkpoint& file : folder.list()) steps.push_back(file.step);
   EXPECT_EQ(steps, (std::vector<std::int64_t>{12, 14, 15}));

@@ -129,5 +129,22 @@ TEST_F(TensorBoardTest, runs_of_one_second_have_files_of_their_own_and_bad_place
   EXPECT_ERROR(writer.histogram("h", {}, 0, 0), ArgumentError, "histogram: buckets must be 1 or more, got 0");
 }
 
+// Whoever knows the host, the process and the second knows the name.
+TEST_F(TensorBoardTest, a_planted_link_of_its_name_is_not_followed) {
+  namespace fs = std::filesystem;
+  fs::create_directories(folder_);
+  const std::string name = fs::path(SummaryWriter(folder_ + "/other").path()).filename().string();
+  const std::size_t digits = name.find_first_of("0123456789"), rest = name.find('.', digits);
+  const std::int64_t now = std::stoll(name.substr(digits, rest - digits));
+  constexpr int kSeconds = 30;
+  for (int i = 0; i < kSeconds; ++i)
+    fs::create_symlink(folder_ + "/precious",
+                       folder_ + "/" + name.substr(0, digits) + std::to_string(now + i) + name.substr(rest));
+  const SummaryWriter writer(folder_);
+  EXPECT_TRUE(writer.path().ends_with(".1")) << writer.path();
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(writer.path())));
+  EXPECT_FALSE(fs::exists(folder_ + "/precious"));
+}
+
 }  // namespace
 }  // namespace samebytes::testing

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/json.h"
 #include "samebytes/engine.h"
 #include "samebytes/run_state.h"
 #include "samebytes/train/parallel/strategies.h"
@@ -50,9 +51,8 @@ void DevicesStrategy::measure(optim::Optimizer& optimizer, Precision& precision,
 void DevicesStrategy::report_to(std::function<void(const std::string&)> say, RunLog& log) {
   parallel_.set_listener([say = std::move(say), &log](const DeviceEvent& event) {
     if (say) say(fmt::format("step {}: {}", event.step, event.text));
-    log.write(nlohmann::ordered_json{
-        {"event", "device"}, {"step", event.step}, {"what", name_of(event.kind)}, {"text", event.text}}
-                  .dump());
+    log.write(detail::to_line(nlohmann::ordered_json{
+        {"event", "device"}, {"step", event.step}, {"what", name_of(event.kind)}, {"text", event.text}}));
   });
 }
 

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <thread>
 
+#include "core/json.h"
 #include "samebytes/device_watch.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
@@ -314,7 +315,7 @@ std::string Devices::state() const {
 }
 
 void Devices::load_state(const std::string& text) {
-  const auto there = nlohmann::json::parse(text, nullptr, false), here = nlohmann::json::parse(state());
+  const nlohmann::json there = detail::parse_json(text).value_or(nullptr), here = nlohmann::json::parse(state());
   if (!there.is_object() || !there.contains("devices") || !there.contains("shares") || !there.contains("samples"))
     throw ArgumentError("data parallel: not a state of shares: " + text.substr(0, 80));
   if (there["devices"] != here["devices"])

@@ -14,7 +14,8 @@ namespace samebytes::io {
 
 // The bytes of a file, unpacked if it begins like gzip (concatenated members too). Offsets in later errors about them
 // count unpacked bytes; a damaged or truncated gzip stream is reported at its packed offset.
-// Throws IoError for a missing, unreadable or damaged file.
+// Throws IoError for a missing, unreadable or damaged file, one that is larger than the memory, and one that unpacks to
+// more than 200 times its own size and 64 MiB.
 std::vector<std::byte> read_file(const std::string& path);
 
 // The same for bytes in memory; `name` stands for the path in errors.
@@ -24,7 +25,8 @@ std::vector<std::byte> unpack_if_gzip(std::string_view name, std::span<const std
 enum class Access : std::uint8_t { by_umask, owner };
 
 // A file being written. Nothing appears under `path` before commit(). A device or pipe (/dev/stdout) is written
-// directly; a symbolic link stays, and its target is replaced. An existing file keeps its permissions.
+// directly; a symbolic link stays, and its target is replaced. An existing file keeps its permissions. What processes
+// that were killed left of this file is removed once it is an hour old.
 class AtomicFile {
  public:
   // Throws IoError if the folder is not writable.
