@@ -45,27 +45,22 @@ namespace {
 constexpr std::int64_t kWarmSteps = 4;
 constexpr double kWarmSeconds = 0.5, kLongestWarmSeconds = 6;
 
-void say(const Json& line) {
-  fmt::print("{}\n", to_line(line));
-  std::fflush(stdout);
-}
-
 class Worker {
  public:
   Worker(const Options& options, const Workload& workload) : options_(options), workload_(workload) {
     open();
     const DeviceInfo& info = engine_->device();
-    say({{"ready", true},
-         {"peer", "samebytes"},
-         {"version", kVersionNumber},
-         {"variant", ""},
-         {"workload", workload.name},
-         {"threads", info.cores},
-         {"device", info.name},
-         {"platform", info.platform},
-         {"driver", info.driver},
-         {"memory_mode", name_of(info.memory_mode)},
-         {"personality", name_of(info.personality)}});
+    print_json({{"ready", true},
+                {"peer", "samebytes"},
+                {"version", kVersionNumber},
+                {"variant", ""},
+                {"workload", workload.name},
+                {"threads", info.cores},
+                {"device", info.name},
+                {"platform", info.platform},
+                {"driver", info.driver},
+                {"memory_mode", name_of(info.memory_mode)},
+                {"personality", name_of(info.personality)}});
   }
 
   Json obey(const std::string& command, std::istream& rest) {
@@ -152,10 +147,10 @@ int serve_bench(const Options& options, const Workload& workload) {
       std::string command;
       if (!(words >> command)) continue;
       if (command == "quit") break;
-      say(worker.obey(command, words));
+      print_json(worker.obey(command, words));
     }
   } catch (const std::exception& error) {
-    say({{"error", error.what()}});
+    print_json({{"error", error.what()}});
     return kFailed;
   }
   return is_interrupted() ? kInterrupted : kDone;
@@ -341,7 +336,7 @@ int run_bench(const Options& options) {
     io::write_file(options.html, throughput_html(throughput, "samebytes bench"));
     progress.say(options.html + ": a page for any browser");
   }
-  if (options.json) fmt::print("{}\n", to_line(list));
+  if (options.json) print_json(list);
   log.check();
   return is_interrupted() ? kInterrupted : kDone;
 }

@@ -71,7 +71,7 @@ int run_generate(const Options& options) {
                                       {"tokens", added},
                                       {"seconds", seconds},
                                       {"tokens_per_second", static_cast<double>(added) / seconds}};
-    fmt::print("{}\n", to_line(line));
+    print_json(line);
   } else {
     fmt::print("\n");
   }

@@ -235,7 +235,7 @@ int run_inspect(const Options& options) {
     throw UsageError(path +
                      " is neither an ONNX model (.onnx) nor a GGUF file nor a safetensors file, a checkpoint "
                      "included");
-  if (options.json) fmt::print("{}\n", to_line(json));
+  if (options.json) print_json(json);
   return kDone;
 }
 

@@ -91,7 +91,7 @@ int run_profile(const Options& options) {
               {"batch", summary.batch},
               {"precision", summary.precision}};
     json.update(Json::parse(profile_json(profile, sort_of(options.profile_sort))));
-    fmt::print("{}\n", to_line(json));
+    print_json(json);
   }
   return is_interrupted() ? kInterrupted : kDone;
 }

@@ -124,7 +124,7 @@ int run_run(const Options& options) {
     json["first_seconds"] = first;
     json["median_seconds"] = median;
     json["runs"] = seconds.size();
-    fmt::print("{}\n", to_line(json));
+    print_json(json);
   } else {
     fmt::print("{}: first run {:.1f} ms, with the kernels that it builds", device_text(*engine), first * 1e3);
     if (asked.repeat > 0) fmt::print("; median of {} runs {:.2f} ms", seconds.size(), median * 1e3);

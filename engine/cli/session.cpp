@@ -216,7 +216,7 @@ void print_plan(const Options& options, const Engine& engine) {
 
 void print_summary(const Options& options, const Summary& summary, bool interrupted) {
   if (options.json)
-    fmt::print("{}\n", to_line(to_json(summary)));
+    print_json(to_json(summary));
   else
     fmt::print("{}\n", to_text(summary, interrupted));
   std::fflush(stdout);

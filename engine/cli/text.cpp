@@ -57,4 +57,9 @@ std::string or_nearest(std::string_view word, const std::vector<std::string>& ca
   return near.empty() ? "" : ", did you mean " + near + "?";
 }
 
+void print_json(const Json& json) {
+  fmt::print("{}\n", to_line(json));
+  std::fflush(stdout);
+}
+
 }  // namespace samebytes::cli

@@ -27,6 +27,8 @@ using Json = nlohmann::ordered_json;
 
 // One line; bytes that are no UTF-8, such as those of a file's name, become U+FFFD.
 inline std::string to_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+// On standard output, at once: what the run still says on the other stream comes after it.
+void print_json(const Json& json);
 
 // JSON has no NaN and no infinity.
 inline Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }

@@ -45,7 +45,7 @@ int reset(const Options& options) {
   const std::string file = on_device([&] { return tuning_file(options.device); });
   const bool removed = on_device([&] { return reset_tuning(options.device); });
   if (options.json)
-    fmt::print("{}\n", to_line({{"file", file}, {"removed", removed}}));
+    print_json({{"file", file}, {"removed", removed}});
   else
     fmt::print("{}: {}\n", file.empty() ? "no store" : file, removed ? "removed" : "there was none");
   return kDone;

@@ -10,9 +10,11 @@
 namespace samebytes::detail {
 namespace {
 
-bool has_gone_well(Watchdog& watchdog, const cl::Event& event, const std::string& device) {
+bool has_gone_well(Space& space, const cl::Event& event) {
+  Runtime& runtime = space.runtime();
   try {
-    watchdog.wait_for(event(), "clEnqueueNDRangeKernel", "transfer", device);
+    runtime.watchdog()->wait_for(event(), "clEnqueueNDRangeKernel", "transfer", space.name(),
+                                 [&] { return runtime.pending_text(); });
     return true;
   } catch (const DeviceError&) {  // the ticket of that command reports it
     return false;
@@ -21,12 +23,12 @@ bool has_gone_well(Watchdog& watchdog, const cl::Event& event, const std::string
 
 // Makes a call that enqueues something and gives its event, and waits for that.
 template <class Enqueue>
-void run_and_wait(const Space& space, const cl::CommandQueue& queue, const char* call, const Enqueue& enqueue) {
+void run_and_wait(Space& space, const cl::CommandQueue& queue, const char* call, const Enqueue& enqueue) {
   Watchdog& watchdog = *space.runtime().watchdog();
   cl::Event event;
   check_cl(watchdog.call(call, space.name(), [&] { return enqueue(queue(), &event()); }), call, space.name());
   check_cl(watchdog.call("clFlush", space.name(), [&] { return clFlush(queue()); }), "clFlush", space.name());
-  watchdog.wait_for(event(), call, "transfer", space.name());
+  watchdog.wait_for(event(), call, "transfer", space.name(), [&] { return space.runtime().pending_text(); });
 }
 
 // What waits for an event that cannot be ended would wait for ever.
@@ -140,8 +142,7 @@ void Carrier::run() {
     }
     bool is_well = true;
     Watchdog& watchdog = *job.from.space->runtime().watchdog();
-    const std::string& reader = job.from.space->name();
-    for (const cl::Event& event : job.after) is_well = has_gone_well(watchdog, event, reader) && is_well;
+    for (const cl::Event& event : job.after) is_well = has_gone_well(*job.from.space, event) && is_well;
     const double start = steady_seconds();
     if (is_well) {
       try {
