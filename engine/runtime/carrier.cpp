@@ -10,11 +10,14 @@
 namespace samebytes::detail {
 namespace {
 
-bool has_gone_well(Space& space, const cl::Event& event) {
-  Runtime& runtime = space.runtime();
+bool has_gone_well(const Carrier::Job& job, const cl::Event& event) {
+  Runtime& runtime = job.from.space->runtime();
+  const auto pending = [&] {
+    const std::string earlier = runtime.pending_text();
+    return earlier.empty() && job.ticket ? job.ticket->pending_text() : earlier;
+  };
   try {
-    runtime.watchdog()->wait_for(event(), "clEnqueueNDRangeKernel", "transfer", space.name(),
-                                 [&] { return runtime.pending_text(); });
+    runtime.watchdog()->wait_for(event(), "clEnqueueNDRangeKernel", "transfer", job.from.space->name(), pending);
     return true;
   } catch (const DeviceError&) {  // the ticket of that command reports it
     return false;
@@ -142,7 +145,7 @@ void Carrier::run() {
     }
     bool is_well = true;
     Watchdog& watchdog = *job.from.space->runtime().watchdog();
-    for (const cl::Event& event : job.after) is_well = has_gone_well(*job.from.space, event) && is_well;
+    for (const cl::Event& event : job.after) is_well = has_gone_well(job, event) && is_well;
     const double start = steady_seconds();
     if (is_well) {
       try {

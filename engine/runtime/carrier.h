@@ -18,6 +18,7 @@ namespace samebytes::detail {
 
 class Runtime;
 class Space;
+class Ticket;
 class Storage;
 
 class Carrier final : public EventClock {
@@ -50,6 +51,7 @@ class Carrier final : public EventClock {
                                      // PoCL 3.1 loses the commands that wait for a failed one
     cl::Event verdict;               // a user event for the ticket, which fails if the job did; may be empty
     std::shared_ptr<Times> times;    // or null
+    std::shared_ptr<Ticket> ticket;  // of the submission, for what is pending; or null
   };
   void add(Job job);
 

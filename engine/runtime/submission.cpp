@@ -281,6 +281,7 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   job.from = Carrier::side_of(*crossing.from, crossing.from_offset);
   job.to = Carrier::side_of(*crossing.to, crossing.to_offset);
   job.bytes = crossing.bytes;
+  job.ticket = ticket_;
   Mark mark;
   mark.space = job.to.space->index();
   job.at_source = Carrier::make_event(*job.from.space);

@@ -102,7 +102,7 @@ void Watchdog::wait_for(cl_event event, const char* name, const std::string& wha
     bool is_known = true;
     const cl_int status = status_of(event, device, &is_known);
     if (!is_known) {
-      give_up("clGetEventInfo fails: " + status_name(status));
+      give_up("clGetEventInfo fails on " + device + ": " + status_name(status));
       check(what, device);
     }
     if (status < 0) {
