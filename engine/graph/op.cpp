@@ -40,6 +40,7 @@ void note_waiting(const NodePtr& node) {
   if (is_small(*node)) context.small.push_back(node);
 }
 
+// Not among the readers of its inputs yet: other threads look at those, so all that a node is comes before connect().
 NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
                     std::vector<Scalar> scalars) {
   const std::string name(op->name());
@@ -56,11 +57,14 @@ NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<
   node->device = current_device();
   node->scalars = std::move(scalars);
   node->tracks_gradient = grad_enabled;
+  return node;
+}
+
+void connect(const NodePtr& node, std::span<const Array> inputs) {
   node->inputs.reserve(inputs.size());
-  const std::lock_guard lock(context->mutex);  // no evaluation may turn an input into a view meanwhile
+  const std::lock_guard lock(node->context->mutex);  // no evaluation may turn an input into a view meanwhile
   for (const Array& input : inputs) node->inputs.push_back({input.node(), input.node()->base().version.load()});
   note_waiting(node);
-  return node;
 }
 
 }  // namespace
@@ -96,13 +100,16 @@ std::uint64_t Op::fingerprint() const {
 
 Array make_array(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
                  std::vector<Scalar> scalars) {
-  return Array(new_op_node(op, shape, dtype, inputs, std::move(scalars)));
+  NodePtr node = new_op_node(op, shape, dtype, inputs, std::move(scalars));
+  connect(node, inputs);
+  return Array(std::move(node));
 }
 
 std::vector<Array> make_arrays(const OpPtr& op, std::span<const Result> results, std::span<const Array> inputs,
                                std::vector<Scalar> scalars) {
   const NodePtr producer = new_op_node(op, results[0].shape, results[0].dtype, inputs, std::move(scalars));
   for (const Result& result : results) producer->results.emplace_back(result.shape, result.dtype);
+  connect(producer, inputs);
   std::vector<Array> arrays;
   arrays.reserve(results.size());
   for (std::size_t k = 0; k < results.size(); ++k) arrays.push_back(result_of(producer, static_cast<int>(k)));
@@ -146,6 +153,7 @@ Array make_view(const OpPtr& op, const Array& a, const Shape& shape, std::int64_
   node->device = a.node()->device;
   node->offset = offset;
   node->strides = strides;
+  connect(node, std::span<const Array>(&a, 1));
   return Array(std::move(node));
 }
 
