@@ -74,7 +74,8 @@ Engine::Engine(const EngineOptions& options, const cl::Context* context, const c
   runtime.profile = options.profile;
   runtime.dry_run = options.dry_run;
   if (context) runtime.given = {detail::copy_of(*context, options.device), detail::copy_of(*queue, options.device)};
-  context_->runtime = detail::on_device(options.device, [&] { return std::make_unique<detail::Runtime>(std::move(runtime)); });
+  context_->runtime =
+      detail::on_device(options.device, [&] { return std::make_unique<detail::Runtime>(std::move(runtime)); });
   context_->evaluator = std::make_unique<detail::Planner>(*context_);
   const std::lock_guard lock(engines_mutex);
   engines.push_back(this);
