@@ -1,6 +1,6 @@
 #include "plan/bind.h"
 
-#include "samebytes/error.h"
+#include "plan/launch_info.h"
 
 namespace samebytes::detail {
 namespace {
@@ -28,14 +28,12 @@ void set(const ConstantArgument& constant, PlanKernel& work) {
   }
 }
 
-// What fn throws begins with the op.
 template <class Fn>
 void naming(const PlanLaunch& launch, const Fn& fn) {
   try {
     fn();
   } catch (const DeviceError& error) {
-    throw DeviceError(launch.what + ": " + error.what() + LaunchSource{launch.info, {}}.text(), error.call(),
-                      error.status(), error.device());
+    throw_named(launch, {launch.info, {}}, error);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include "graph/graph_list.h"
 #include "plan/launch_info.h"
-#include "samebytes/error.h"
 
 namespace samebytes::detail {
 
@@ -58,8 +57,7 @@ void bind_arguments(PlanLaunch& launch, const GraphList& list, const std::vector
   try {
     set_arguments(launch, list, bound);
   } catch (const DeviceError& error) {
-    throw DeviceError(launch.what + ": " + error.what() + source_of(launch, list).text(), error.call(), error.status(),
-                      error.device());
+    throw_named(launch, source_of(launch, list), error);
   }
 }
 

@@ -24,6 +24,10 @@ LaunchSource source_of(const PlanLaunch& launch, const GraphList& list) {
   return {launch.info, list.nodes[static_cast<std::size_t>(launch.node)]->written_at};
 }
 
+void throw_named(const PlanLaunch& launch, const LaunchSource& source, const DeviceError& error) {
+  throw DeviceError(launch.what + ": " + error.what() + source.text(), error.call(), error.status(), error.device());
+}
+
 std::string source_text(const Node& n) { return source_text(n.layer.text(), n.is_gradient, n.written_at); }
 
 Cost cost_of(const Node& n) {

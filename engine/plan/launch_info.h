@@ -8,6 +8,7 @@
 #include "plan/plan.h"
 #include "profile/recorder.h"
 #include "samebytes/engine.h"
+#include "samebytes/error.h"
 
 namespace samebytes::detail {
 
@@ -16,6 +17,8 @@ std::shared_ptr<LaunchInfo> info_of_launch(const Node& n, const std::string& wha
 
 // The source of a plan's launch in a run of this list.
 LaunchSource source_of(const PlanLaunch& launch, const GraphList& list);
+// The same error, with the launch's op before it and its source behind.
+[[noreturn]] void throw_named(const PlanLaunch& launch, const LaunchSource& source, const DeviceError& error);
 // ", layer 0 Linear, written at train.cpp:40"
 std::string source_text(const Node& n);
 

@@ -34,8 +34,8 @@ StoragePtr Space::adopt(void* pointer, std::size_t bytes, std::function<void()> 
     std::unique_ptr<Storage::Block> block = allocator_->wrap(pointer, bytes, as, deleter);
     if (block) {
       if (as == MemoryMode::hostptr && deleter) {
-        // The user reads this memory after the deleter has run, so it must hold what the device wrote last. Where the
-        // device does not answer, the memory keeps its old contents.
+        // The user reads this memory after the deleter has run, so it must hold what the device wrote last; where a
+        // call fails, it keeps its old contents.
         block->deleter = [buffer = copy_of(block->buffer, name()), queue = copy_of(host_queue(), name()), bytes,
                           name = name(), watchdog = runtime_.watchdog(), inner = std::move(deleter)]() mutable {
           try {
@@ -44,6 +44,10 @@ StoragePtr Space::adopt(void* pointer, std::size_t bytes, std::function<void()> 
             queue.enqueueUnmapMemObject(buffer, mapped);
             watchdog->finish(queue, name);
           } catch (const std::exception&) {
+          }
+          if (watchdog->is_given_up()) {  // the device may use the memory at any time
+            buffer() = nullptr;
+            return;
           }
           { const cl::Buffer gone = std::move(buffer); }
           inner();
@@ -119,6 +123,7 @@ bool Space::run_alias_test() {
     Device& first = first_device();
     auto kernel = first.kernels().make_generated(f32, text, "alias_probe", "alias self-test");
     const cl::CommandQueue queue = make_queue(context(), first.handle(), 0, name());
+    Watchdog& watchdog = *runtime_.watchdog();
     // These are raw blocks of the driver, outside the ledger and outside the rules for storages.
     const bool is_fine = mode() == MemoryMode::fine;
     void* raw = nullptr;
@@ -135,15 +140,16 @@ bool Space::run_alias_test() {
       void* raw;
       bool is_svm;
       const Usm* usm;
+      const Watchdog& watchdog;
       ~Owner() {
+        if (watchdog.is_given_up()) return;  // the device may use it at any time
         if (usm)
           usm->release(context, raw);
         else
           is_svm ? clSVMFree(context, raw) : std::free(raw);
       }
-    } owner{context_(), raw, mode() != MemoryMode::system, usm_};
+    } owner{context_(), raw, mode() != MemoryMode::system, usm_, watchdog};
     const bool needs_map = mode() == MemoryMode::coarse;
-    Watchdog& watchdog = *runtime_.watchdog();
     auto map = [&] {
       if (needs_map) queue.enqueueMapSVM(raw, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, kCount * sizeof(float));
       watchdog.finish(queue, name());

@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "core/mutex.h"
 #include "runtime/devices.h"
 #include "runtime/watchdog.h"
+#include "samebytes/error.h"
 
 namespace samebytes::detail {
 namespace {
@@ -27,16 +29,21 @@ bool find_out(const cl::Device& device) {
   const cl::Context context(device);
   const std::string name = device.getInfo<CL_DEVICE_NAME>();
   const cl::CommandQueue queue = make_queue(context, device, 0, name);
-  Seen seen;
-  Seen* argument = &seen;
+  auto seen = std::make_unique<Seen>();
+  Seen* argument = seen.get();
   constexpr std::size_t kPointerBytes = sizeof(void*);  // the driver copies the pointer
   const cl_int status = clEnqueueNativeKernel(queue.get(), note_thread, &argument, kPointerBytes, 0, nullptr, nullptr,
                                               0, nullptr, nullptr);
   if (status != CL_SUCCESS) return false;
   queue.flush();
   // A driver's own thread may be as quick, so the thread decides.
-  const bool is_inside = seen.has_run.load(std::memory_order_acquire) && seen.thread == std::this_thread::get_id();
-  Watchdog(EngineOptions{}.stall_seconds).finish(queue, name);
+  const bool is_inside = seen->has_run.load(std::memory_order_acquire) && seen->thread == std::this_thread::get_id();
+  try {
+    Watchdog(EngineOptions{}.stall_seconds).finish(queue, name);
+  } catch (const DeviceError&) {
+    static_cast<void>(seen.release());  // the driver may write to it at any time
+    throw;
+  }
   return is_inside;
 }
 

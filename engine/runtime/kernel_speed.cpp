@@ -191,6 +191,9 @@ std::optional<KernelSpeed> known_kernel_speed(const DeviceInfo& info, cl_device_
     log_message("warning",
                 "devices: " + info.name + " cannot run the probe: " + error.what() + ": " + status_name(error.err()));
     return known[key] = std::nullopt;
+  } catch (const DeviceError& error) {  // of a wait
+    log_message("warning", "devices: " + info.name + " cannot run the probe: " + error.what());
+    return known[key] = std::nullopt;
   }
   write_store(path, kept);
   return known[key];

@@ -106,6 +106,8 @@ std::string trouble_of(const Row& row, const DeviceInfo& info, cl_device_id devi
     trouble = try_instruction(row.instruction, device);
   } catch (const cl::Error& error) {
     trouble = std::string("the trial failed: ") + error.what() + ": " + status_name(error.err());
+  } catch (const DeviceError& error) {  // of a wait
+    trouble = std::string("the trial failed: ") + error.what();
   }
   keep_verdict(path, key, row.name, trouble.empty() ? kWorks : trouble);
   return trouble;

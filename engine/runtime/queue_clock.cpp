@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <utility>
 
 namespace samebytes::detail {
@@ -14,11 +13,13 @@ constexpr int kMarkers = 8;
 
 bool QueueClock::time_of(cl_event event, cl_profiling_info what, double* seconds) const {
   cl_ulong nanoseconds = 0;
-  const auto ask = [&] { return clGetEventProfilingInfo(event, what, sizeof nanoseconds, &nanoseconds, nullptr); };
-  std::optional<cl_int> first = ask();
-  if (first == CL_PROFILING_INFO_NOT_AVAILABLE) return false;  // of a failed command; of others they are asked again
-  const auto again = [&] { return first ? *std::exchange(first, std::nullopt) : ask(); };
-  if (watchdog_->call("clGetEventProfilingInfo", device_, again) != CL_SUCCESS) return false;
+  bool has_times = true;  // a failed command has none; of another one they are asked again
+  const auto ask = [&] {
+    const cl_int status = clGetEventProfilingInfo(event, what, sizeof nanoseconds, &nanoseconds, nullptr);
+    has_times = status != CL_PROFILING_INFO_NOT_AVAILABLE;
+    return has_times ? status : CL_SUCCESS;
+  };
+  if (watchdog_->call("clGetEventProfilingInfo", device_, ask) != CL_SUCCESS || !has_times) return false;
   *seconds = static_cast<double>(nanoseconds) * 1e-9;
   return true;
 }
