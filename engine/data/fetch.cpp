@@ -109,6 +109,7 @@ std::string text_of_file(const fs::path& path) {
 // Its exit status, 127 where there is no such program; what it says goes into the file `said`.
 int run_program(std::vector<std::string> words, const fs::path& said) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   posix_spawn_file_actions_t files;

@@ -43,7 +43,7 @@ std::string part_of(const Json& layouts, const std::string& path, const std::str
   if (names.empty())
     detail::throw_io(kReader, path, -1, "a checkpoint that says how its weights lie",
                      "one of an older version; resume the run and save");
-  const std::string part = !asked.empty() ? asked : layouts.size() == 1 ? layouts.begin().key() : kUsualPart;
+  std::string part = !asked.empty() ? asked : layouts.size() == 1 ? layouts.begin().key() : kUsualPart;
   if (!layouts.contains(part))
     throw ArgumentError("convert: " + path + " has no network '" + part + "', it has " + names);
   return part;

@@ -284,7 +284,7 @@ Array TensorFile::map(std::size_t index, Adoption* verdict) const {
   if (entry.begin % entry.stored->width == 0)
     return adopt(
         bytes, info.shape, info.dtype, [kept = state_->mapped] {}, verdict);
-  const Array copy = empty(info.shape, info.dtype);
+  Array copy = empty(info.shape, info.dtype);
   read(index, {static_cast<std::byte*>(detail::Borrow(copy, true, __FILE__, __LINE__).data()), info.bytes()});
   if (verdict != nullptr)
     *verdict = {false, "copied: its offset is no multiple of " + std::to_string(entry.stored->width)};
