@@ -189,7 +189,7 @@ def check(name, exporter, runner, folder, is_double, known_seed):
     output_names = [o.name for o in model.graph.output]
     outputs, cotangents, gradients = expected(net, inputs, output_names)
     write_given(folder / "given.pb", input_names, inputs, cotangents)
-    done = subprocess.run([runner, str(folder)], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([runner, str(folder)], capture_output=True, text=True, timeout=3600)
     line = json.loads(done.stdout.splitlines()[-1]) if done.stdout else {"error": f"status {done.returncode}: {done.stderr[-300:]}"}
     row = {"seed": seed, "is_double": is_double, "parameters": sum(p.numel() for p in net.parameters()), "nodes": len(model.graph.node)}
     if "error" in line:

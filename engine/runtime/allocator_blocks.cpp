@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "core/available_memory.h"
 #include "runtime/allocator.h"
@@ -185,9 +186,20 @@ void Allocator::count_adopted(Storage::Block& block) {
   live_by_category_[static_cast<std::size_t>(Category::adopted)] += block.bytes;
 }
 
+void keep_for_ever(std::unique_ptr<Storage::Block> block) noexcept {
+  static Mutex& mutex = *new Mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<Storage::Block>>;
+  try {
+    const MutexLock lock(mutex);
+    kept.push_back(std::move(block));
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(block.release());
+  }
+}
+
 void Allocator::free_block(BlockPtr block) noexcept {
   if (setup_.watchdog && setup_.watchdog->is_given_up()) {
-    static_cast<void>(block.release());
+    keep_for_ever(std::move(block));
     return;
   }
   if (block->host) unclaim(block->host);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "runtime/protect.h"
@@ -51,6 +52,10 @@ void map_block(Space& space, Storage::Block& block, bool writes, std::size_t len
 void unmap_block(Space& space, Storage::Block& block);
 void download_block(Space& space, Storage::Block& block, std::size_t begin, std::size_t end);
 void upload_block(Space& space, Storage::Block& block, std::size_t begin, std::size_t end, const std::string& op);
+
+// A device that was given up may still write there, so the bytes are never reused while the process lives, not even at
+// its end. The process can still reach them: they are no leak.
+void keep_for_ever(std::unique_ptr<Storage::Block> block) noexcept;
 
 // Page-aligned memory of the host, freed with std::free. Null if there is not enough.
 void* allocate_pages(std::size_t bytes);

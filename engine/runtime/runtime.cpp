@@ -261,11 +261,15 @@ void Runtime::wait() {
   TicketPtr failed;
   {
     MutexLock lock(mutex_);
-    tickets.swap(in_flight_);
+    tickets = in_flight_;  // they stay there, for whoever asks meanwhile what is pending
     failed.swap(failed_);
   }
   // Start with the last one, so that this thread wakes only once.
   for (auto ticket = tickets.rbegin(); ticket != tickets.rend(); ++ticket) (*ticket)->wait_quietly();
+  {
+    MutexLock lock(mutex_);
+    std::erase_if(in_flight_, [&](const TicketPtr& ticket) { return std::ranges::count(tickets, ticket) > 0; });
+  }
   for (const TicketPtr& ticket : tickets)
     if (!failed && ticket->is_failed()) failed = ticket;
   if (failed) failed->throw_if_failed();

@@ -23,15 +23,6 @@ bool needs_map(MemoryMode mode) { return mode == MemoryMode::coarse || mode == M
 
 bool is_planted(MapFault fault) { return faults().map.load(std::memory_order_relaxed) == fault; }
 
-// A device that was given up may still write there, so the bytes are never reused while the process lives, not even at
-// its end.
-void keep_for_ever(std::unique_ptr<Storage::Block> block) {
-  static Mutex& mutex = *new Mutex;
-  static auto& kept = *new std::vector<std::unique_ptr<Storage::Block>>;
-  const MutexLock lock(mutex);
-  kept.push_back(std::move(block));
-}
-
 }  // namespace
 
 Storage::Storage(Space& space, std::shared_ptr<Allocator> allocator, std::unique_ptr<Block> block, std::size_t bytes,
