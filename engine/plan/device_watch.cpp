@@ -1,6 +1,7 @@
 #include "samebytes/device_watch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <thread>
 
@@ -27,7 +28,7 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
   if (runtime.device_count() == 1 || runtime.is_dry()) {
     engine.wait();
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return {std::vector<double>(static_cast<std::size_t>(runtime.own_device_count()), passed), -1, {}};
+    return {std::vector<double>(static_cast<std::size_t>(runtime.own_device_count()), passed), -1, -1, {}};
   }
   if (expected > 0) std::this_thread::sleep_until(start + std::chrono::duration<double>(kFirstLook * expected));
   std::vector<cl::Event> events;
@@ -37,7 +38,8 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
   }
   detail::Runtime::Standing standing = runtime.look_until_done(events, start, limit);
   for (std::size_t d = 0; timer != nullptr && d < standing.seconds.size() && d < detail::DeviceTimes::kMost; ++d)
-    if (const std::int64_t ended = timer->times_->ended[d]; ended > 0)
+    // An earlier command of a device that has not answered may have ended.
+    if (const std::int64_t ended = timer->times_->ended[d]; ended > 0 && !std::isinf(standing.seconds[d]))
       standing.seconds[d] =
           std::min(standing.seconds[d],
                    std::chrono::duration<double>(std::chrono::nanoseconds(ended) - start.time_since_epoch()).count());
@@ -45,7 +47,8 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
     standing.seconds[static_cast<std::size_t>(d)] =
         standing.seconds[static_cast<std::size_t>(runtime.device(d).index())];
   standing.seconds.resize(static_cast<std::size_t>(runtime.own_device_count()));
-  return {std::move(standing.seconds), standing.failed, std::move(standing.why)};
+  const int silent = standing.silent < runtime.own_device_count() ? standing.silent : -1;
+  return {std::move(standing.seconds), standing.failed, silent, std::move(standing.why)};
 }
 
 int give_up_device(Engine& engine, int device, const std::string& why) {

@@ -51,7 +51,7 @@ class Carrier final : public EventClock {
                                      // PoCL 3.1 loses the commands that wait for a failed one
     cl::Event verdict;               // a user event for the ticket, which fails if the job did; may be empty
     std::shared_ptr<Times> times;    // or null
-    std::shared_ptr<Ticket> ticket;  // of the submission, for what is pending; or null
+    std::shared_ptr<Ticket> ticket;  // of the submission; null where `after` is empty
   };
   void add(Job job);
 

@@ -294,6 +294,7 @@ class Runtime {
   struct Standing {
     std::vector<double> seconds;
     int failed = -1;
+    int silent = -1;  // the device of the first command that has not ended; -1: none
     std::string why;  // it failed, or what a device that has not answered still has to do
   };
   // The last event of each device; empty if there is none. Under the engine's lock. Throws DeviceError.

@@ -72,10 +72,14 @@ Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
     standing.why = failed_->failure();
   }
   for (const TicketPtr& ticket : in_flight_)
-    if (standing.why.empty() && !ticket->is_done()) standing.why = "pending: " + ticket->pending_text();
-  // A transfer, which counts by the context that it went to.
-  if (standing.failed >= lane_count())
-    standing.failed = spaces_[static_cast<std::size_t>(standing.failed - lane_count())]->first_device().index();
+    if (standing.why.empty() && !ticket->is_done()) {
+      standing.why = "pending: " + ticket->pending_text();
+      standing.silent = ticket->pending_queue();
+    }
+  // A transfer counts by the context that it went to.
+  for (int* const device : {&standing.failed, &standing.silent})
+    if (*device >= lane_count())
+      *device = spaces_[static_cast<std::size_t>(*device - lane_count())]->first_device().index();
   if (refused_ >= 0) standing.failed = refused_;
   refused_ = -1;
   failed_.reset();

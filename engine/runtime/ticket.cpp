@@ -176,6 +176,18 @@ void Ticket::wait_so_far() {
 }
 
 // "3 commands, the first of matmul; result [3, 5], kernel ..., layer ..."
+bool Ticket::has_ended(const Entry& entry) const {
+  bool is_known = true;
+  return watchdog_->status_of(entry.event(), device_, &is_known) <= CL_COMPLETE && is_known;
+}
+
+int Ticket::pending_queue() const {
+  MutexLock lock(mutex_);
+  for (const Entry& entry : entries_)
+    if (!has_ended(entry)) return entry.queue;
+  return -1;
+}
+
 std::string Ticket::pending_text() const {
   MutexLock lock(mutex_);
   return pending_text_locked();
@@ -185,8 +197,7 @@ std::string Ticket::pending_text_locked() const {
   const Entry* first = nullptr;
   std::size_t count = 0;
   for (const Entry& entry : entries_) {
-    bool is_known = true;
-    if (watchdog_->status_of(entry.event(), device_, &is_known) <= CL_COMPLETE && is_known) continue;
+    if (has_ended(entry)) continue;
     ++count;
     if (!first) first = &entry;
   }

@@ -59,6 +59,7 @@ class Ticket {
   void wait_so_far();                // for the submission itself: everything added up to now
   std::string failure() const;       // "matmul: CL_OUT_OF_RESOURCES"; empty if nothing failed
   std::string pending_text() const;  // what has not ended
+  int pending_queue() const;         // of the first command of that; -1: none
   void throw_if_failed() const;
   int failed_queue() const;  // queue of the launch that failed first; -1 if none did
   // Stops all waiting: the ticket has failed, and its unfinished commands may still run at any time. Requires: the
@@ -84,6 +85,7 @@ class Ticket {
   void note_failure(const Entry& entry, cl_int status) const SAMEBYTES_REQUIRES(mutex_);
   void settle() const SAMEBYTES_REQUIRES(mutex_);  // requires: have_ended()
   void ring_at_ends(const Bell& bell);
+  bool has_ended(const Entry& entry) const;
   std::string pending_text_locked() const SAMEBYTES_REQUIRES(mutex_);
 
   const std::uint64_t number_;

@@ -97,6 +97,11 @@ cl_int Watchdog::status_of(cl_event event, const std::string& device, bool* is_k
 void Watchdog::wait_for(cl_event event, const char* name, const std::string& what, const std::string& device,
                         const Pending& pending) {
   const auto start = Clock::now();
+  wait_until(event, name, what, device, [&] { return ends_wait(start, device, pending); });
+}
+
+void Watchdog::wait_until(cl_event event, const char* name, const std::string& what, const std::string& device,
+                          const std::function<bool()>& is_over) {
   std::optional<Bell> bell;
   for (;;) {
     bool is_known = true;
@@ -110,7 +115,10 @@ void Watchdog::wait_for(cl_event event, const char* name, const std::string& wha
       throw DeviceError(what + ": " + name + " failed on " + device + ": " + text, name, text, device);
     }
     if (status == CL_COMPLETE) return;
-    if (ends_wait(start, device, pending)) check(what + ": " + name, device);
+    if (is_over()) {
+      check(what + ": " + name, device);
+      throw DeviceError(what + ": " + name + " on " + device + " was given up", name, "", device);
+    }
     if (!bell)
       bell.emplace().attach(event);
     else

@@ -57,7 +57,10 @@ class Watchdog {
   using Pending = std::function<std::string()>;
   void wait_for(cl_event event, const char* name, const std::string& what, const std::string& device,
                 const Pending& pending = {});
-  // The same for whatever was enqueued on the queue so far, but its failures are reported by their own tickets.
+  // The same without a limit of its own, for a wait beside one that has it: a DeviceError once `is_over` says so.
+  void wait_until(cl_event event, const char* name, const std::string& what, const std::string& device,
+                  const std::function<bool()>& is_over);
+  // As `wait_for`, for whatever was enqueued on the queue so far, but its failures are reported by their own tickets.
   void finish(const cl::CommandQueue& queue, const std::string& device, const Pending& pending = {});
 
   // Whether a wait since `start` takes too long.

@@ -34,6 +34,7 @@ struct DeviceStanding {
   // From `start` until each device had done what was enqueued for it; infinite where it had not within the limit.
   std::vector<double> seconds;
   int failed = -1;  // the device that a launch failed on, or that refused one, first; -1: none
+  int silent = -1;  // where one had not within the limit: the device of the first command that has not ended; -1: none
   std::string why;  // that launch failed, or what a device that has not answered still has to do
 };
 // Waits at most `limit` seconds for all that was enqueued; sleeps through most of what it is `expected` to take.

@@ -92,6 +92,18 @@ TEST_F(FaultsTest, a_launch_that_never_ends_is_an_error_that_names_it) {
               AllOf(HasSubstr("has not answered for 5 s"), HasSubstr("pending: "), HasSubstr("step ")));
 }
 
+// The transfer that waits for it must neither give up the whole engine nor wait once its step is made again.
+TEST_F(FaultsTest, a_launch_of_a_second_context_that_never_ends_costs_that_device_alone) {
+  SAMEBYTES_NEEDS_PARTS();
+  const Words split{"--split-device", "1,1"};
+  for (const char* number : {"1", "20", "100"}) {
+    const Trial trial = try_fault(std::string("silent clEnqueueNDRangeKernel ") + number + " queue=1", split,
+                                  {{"SAMEBYTES_CONTEXTS", "separate"}});
+    EXPECT_EQ(trial.result.status, 0) << number << trial.result.err;
+    EXPECT_THAT(trial.result.out, HasSubstr("the step is made again")) << number;
+  }
+}
+
 TEST_F(FaultsTest, errors_name_the_call_the_kernel_and_the_device) {
   const Trial launch = try_fault("error clEnqueueNDRangeKernel 60", {"--host-execution", "off"});
   EXPECT_EQ(launch.result.status, 1);

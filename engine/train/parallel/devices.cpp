@@ -162,9 +162,9 @@ std::optional<Devices::Failure> Devices::evaluate(const std::vector<Piece>& piec
   const DeviceStanding standing = wait_for_devices(*engine_, start, passed() + limit, expected, &timer);
   last_seconds_ = passed();
   seconds = standing.seconds;
-  for (const Piece& piece : pieces)
+  for (const Piece& piece : pieces)  // it may wait for another one that has not answered
     if (!error && standing.failed < 0 && std::isinf(seconds[static_cast<std::size_t>(piece.device)]))
-      return Failure{DeviceEvent::Kind::silent, piece.device,
+      return Failure{DeviceEvent::Kind::silent, standing.silent >= 0 ? standing.silent : piece.device,
                      fmt::format("has not answered for {:.1f} s ({})", passed(), standing.why)};
   try {
     if (!error && standing.failed >= 0)
