@@ -275,8 +275,9 @@ std::shared_ptr<io::MappedFile> mapped(const std::string& path) {
   struct stat status {};
   const bool is_file = file >= 0 && ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
   auto result = is_file ? io::MappedFile::map(file, static_cast<std::size_t>(status.st_size)) : nullptr;
+  const int error = errno;
   if (file >= 0) ::close(file);
-  if (!result) detail::throw_io(kGgufReader, path, -1, "a file that can be mapped", std::strerror(errno));
+  if (!result) detail::throw_io(kGgufReader, path, -1, "a file that can be mapped", std::strerror(error));
   return result;
 }
 

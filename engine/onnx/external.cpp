@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 
@@ -34,7 +35,10 @@ std::shared_ptr<ExternalData::Mapped> ExternalData::open(const std::string& loca
   if (location.empty() || asked.is_absolute() || inside.empty() || *inside.begin() == "..")
     throw IoError("onnx: external data '" + printable(location) + "' lie outside of the model's folder", location);
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) throw IoError("onnx: cannot open the external data '" + location + "'", path.string());
+  const auto fail = [&](const char* what, const char* why) {
+    throw IoError(std::string("onnx: cannot ") + what + " the external data '" + location + "': " + why, path.string());
+  };
+  if (file < 0) fail("open", std::strerror(errno));
   struct stat status {};
   auto mapped = std::make_shared<Mapped>();
   const bool is_file = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
@@ -44,9 +48,10 @@ std::shared_ptr<ExternalData::Mapped> ExternalData::open(const std::string& loca
     void* const data = ::mmap(nullptr, mapped->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
     if (data != MAP_FAILED) mapped->data = static_cast<std::byte*>(data);
   }
+  const int error = errno;
   ::close(file);
-  if (!is_file || (mapped->size > 0 && mapped->data == nullptr))
-    throw IoError("onnx: cannot map the external data '" + location + "'", path.string());
+  if (!is_file) fail("map", "it is no regular file");
+  if (mapped->size > 0 && mapped->data == nullptr) fail("map", std::strerror(error));
   files_[location] = mapped;
   return mapped;
 }

@@ -103,6 +103,18 @@ TEST_F(LanguageCommandTest, adapters_learn_answers_which_chat_then_gives) {
   EXPECT_EQ(answer.json()["prompt_tokens"], 9);
 }
 
+TEST_F(LanguageCommandTest, weights_that_the_system_does_not_map_are_an_error_that_names_their_file) {
+  if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with sanitizers";
+  CommandRun how;
+  how.arguments = {"chat", model_, "--tokens", "2"};
+  how.input = "the sky\n";
+  how.environment = {{"LD_PRELOAD", built_program("libfaults_preload.so")}, {"SAMEBYTES_FAULTS", "always mmap 1"}};
+  const CommandResult result = run_command(how);
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("tiny/model.safetensors"));
+  EXPECT_THAT(result.err, HasSubstr("expected a file that can be mapped, found Cannot allocate memory"));
+}
+
 // The folder's model, its words as a tokenizer of bytes, and its template as one file.
 TEST_F(LanguageCommandTest, a_gguf_file_is_talked_with_trained_embedded_and_estimated) {
   const std::string file = folder_ / "tiny.gguf";
