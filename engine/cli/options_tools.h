@@ -198,7 +198,7 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
   row(o.model_file.file, {.flag = "model FILE", .group = group::run, .verbs = inspect, .is_required = true,
       .help = "ONNX model, safetensors file, checkpoint or GGUF file"});
   row(o.model_file.dims, {.flag = "--dim SYMBOL=N", .group = group::run, .verbs = inspect,
-      .help = "size that an ONNX model leaves open, for its flops and memory"});
+      .help = "size that an ONNX model leaves open, by its symbol or as INPUT.AXIS, such as x.2, for its flops and memory"});
   row(o.convert.from, {.flag = "source FILE", .group = group::run, .verbs = convert, .is_required = true,
       .help = "ONNX model, safetensors file or checkpoint"});
   row(o.convert.to, {.flag = "target NEWFILE", .group = group::run, .verbs = convert, .is_required = true,
@@ -224,7 +224,7 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
   row(o.model_file.random, {.flag = "--random", .group = group::run, .verbs = Verb::run,
       .help = "make up the inputs that are not given: uniform numbers from 0 to 1, zeros for integers"});
   row(o.model_file.dims, {.flag = "--dim SYMBOL=N", .group = group::run, .verbs = Verb::run, .needs = "--random",
-      .help = "size that the model leaves open, for --random"});
+      .help = "size that the model leaves open, by its symbol or as INPUT.AXIS, such as x.2, for --random"});
   row(o.model_file.repeat, {.flag = "--repeat N", .group = group::measurement, .verbs = Verb::run,
       .check = whole(0, kMost), .help = "run N more times and print the median time"});
   row(o.model_file.output, {.flag = "--output DIR", .group = group::output, .verbs = Verb::run,

@@ -203,7 +203,8 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .help = "start a new run from these parameters (safetensors); to continue a run, use --resume"});
   row(o.form.dims, {.flag = "--dim SYMBOL=N", .group = group::model, .verbs = kWorkloadVerbs,
       .resume = Resume::must_agree_if_given,
-      .help = "of a model's file: a size that it leaves open; the first one of each input is the batch"});
+      .help = "of a model's file: a size that it leaves open, by its symbol or as INPUT.AXIS, such as x.2; the first one of "
+              "each input is the batch"});
   row(o.form.freeze, {.flag = "--freeze PATTERN", .group = group::training, .verbs = kStepVerbs | sweep,
       .resume = Resume::must_agree_if_given, .log = Log::if_given,
       .help = "keep the parameters with these names as they are, such as 'layer[123].*'; several by commas or by "

@@ -268,7 +268,9 @@ void Runtime::wait() {
   for (auto ticket = tickets.rbegin(); ticket != tickets.rend(); ++ticket) (*ticket)->wait_quietly();
   {
     MutexLock lock(mutex_);
-    std::erase_if(in_flight_, [&](const TicketPtr& ticket) { return std::ranges::count(tickets, ticket) > 0; });
+    const auto is_told = [&](const TicketPtr& ticket) { return std::ranges::count(tickets, ticket) > 0; };
+    std::erase_if(in_flight_, is_told);
+    if (failed_ && is_told(failed_)) failed_.reset();
   }
   for (const TicketPtr& ticket : tickets)
     if (!failed && ticket->is_failed()) failed = ticket;

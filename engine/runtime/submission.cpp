@@ -388,7 +388,6 @@ TicketPtr Submission::finish() {
         queued.pop_front();
       }
       next = first_to_wait_for(queued, runtime_.options_.steps_in_flight);
-      if (next && next->is_done()) next = queued.front();  // given up, and those before it were not yet
     }
     if (!next) break;
     const RecordedSpan span(runtime_.recorder_, "wait for device");

@@ -39,7 +39,7 @@ TicketPtr first_to_wait_for(const std::deque<TicketPtr>& queued, int steps) {
     ++last;
     weight -= (*last)->weight();
   }
-  return *last;
+  return (*last)->is_done() ? queued.front() : *last;  // where it was given up, and those before it not yet
 }
 
 void Ticket::reserve(std::size_t events) {
@@ -175,7 +175,6 @@ void Ticket::wait_so_far() {
   }
 }
 
-// "3 commands, the first of matmul; result [3, 5], kernel ..., layer ..."
 bool Ticket::has_ended(const Entry& entry) const {
   bool is_known = true;
   return watchdog_->status_of(entry.event(), device_, &is_known) <= CL_COMPLETE && is_known;
@@ -188,6 +187,7 @@ int Ticket::pending_queue() const {
   return -1;
 }
 
+// "3 commands, the first of matmul; result [3, 5], kernel ..., layer ..."
 std::string Ticket::pending_text() const {
   MutexLock lock(mutex_);
   return pending_text_locked();

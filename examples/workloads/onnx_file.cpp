@@ -267,11 +267,14 @@ Symbols symbols_of(const std::vector<std::string>& words) {
 std::vector<std::int64_t> sizes_of(const onnx::Port& port, const Symbols& symbols, std::size_t first) {
   std::vector<std::int64_t> sizes;
   for (std::size_t axis = first; axis < port.sizes.size(); ++axis) {
-    const std::string& size = port.sizes[axis];
-    const auto symbol = symbols.find(size);
-    const auto number = symbol != symbols.end() ? symbol->second : number_of(size);
+    const std::string &size = port.sizes[axis], place = fmt::format("{}.{}", port.name, axis);
+    const auto fixed = number_of(size);
+    auto symbol = fixed ? symbols.end() : symbols.find(place);
+    if (symbol == symbols.end()) symbol = symbols.find(size);
+    const auto number = symbol != symbols.end() ? symbol->second : fixed;
     if (!number)
-      throw OptionError(fmt::format("input {} has the size {}, which is open; say --dim {}=N", port.name, size, size));
+      throw OptionError(fmt::format("input {} has the size {} along axis {}, which is open; say --dim {}=N", port.name,
+                                    size, axis, size == "?" ? place : size));
     sizes.push_back(*number);
   }
   return sizes;

@@ -18,7 +18,7 @@ inline bool is_model_file(const std::string& name) { return name.ends_with(".onn
 // what the folder holds, IoError.
 Workload onnx_workload(const std::string& path, const WorkloadOptions& options);
 
-// Sizes that a model leaves open, by their symbols.
+// Sizes that a model leaves open, by their symbols, or by "INPUT.AXIS" where they have none or for one place alone.
 using Symbols = std::map<std::string, std::int64_t>;
 // Of words SYMBOL=N. Throws OptionError.
 Symbols symbols_of(const std::vector<std::string>& words);

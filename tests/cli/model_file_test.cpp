@@ -38,6 +38,22 @@ TEST_F(ModelFile, runs_on_arrays_of_numpy_and_gives_what_the_module_gives) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(y.as<float>()[i], expected[i], 1e-5);
 }
 
+// As PaddlePaddle's exporter writes them.
+TEST_F(ModelFile, open_sizes_without_a_name_are_given_by_their_place) {
+  const std::string fixed("\x0a\x02\x08\x02\x0a\x02\x08\x04", 8), open("\x0a\x02\x08\x02\x0a\x02\x12\x00", 8);
+  std::string bytes = get(model_);
+  const auto at = bytes.find(fixed);  // the sizes 2, 4 of x
+  ASSERT_NE(at, std::string::npos);
+  put(model_, bytes.replace(at, fixed.size(), open));
+  const auto refused = run_command({"run", model_, "--random"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("input x has the size ? along axis 1, which is open; say --dim x.1=N"));
+  const auto result = run_command({"run", model_, "--random", "--dim", "x.1=4", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.json()["outputs"][0]["shape"], (std::vector<int>{2, 3}));
+  EXPECT_EQ(run_command({"inspect", model_, "--dim", "x.1=4"}).status, 0);
+}
+
 TEST_F(ModelFile, run_explains_the_plan_of_all_outputs_and_counts_what_only_changes_a_layout) {
   const Array first = cell(uniform({3, 3, 3, 8}), "first"), second = cell(uniform({3, 3, 8, 8}), "second");
   const onnx::Traced two = [&](std::span<const Array> x) -> std::vector<Array> {

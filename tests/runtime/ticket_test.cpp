@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <deque>
+#include <memory>
 #include <thread>
 
 #include "runtime/rig.h"
@@ -32,6 +34,27 @@ TEST(Ticket, a_wait_that_may_be_abandoned_sleeps_until_the_driver_calls) {
   waiting.join();
   EXPECT_TRUE(ticket.is_done());
   EXPECT_LE(woken, 120) << "a look every 5 ms, and one when the driver calls";
+}
+
+// Otherwise who waits would ask the same finished one again and again.
+TEST(Ticket, one_that_was_given_up_is_not_waited_for_while_an_earlier_one_runs) {
+  Runtime runtime(options_for(MemoryMode::fine));
+  const cl::UserEvent never(runtime.device().context());
+  std::deque<TicketPtr> queued;
+  for (std::uint64_t number = 1; number <= 8; ++number) {
+    const auto ticket = std::make_shared<Ticket>(number, "device", runtime.watchdog());
+    ticket->set_weight(Ticket::kStep / 4);
+    ticket->add(never, "op", 0);
+    ticket->close();
+    queued.push_back(ticket);
+  }
+  const TicketPtr chosen = first_to_wait_for(queued, 1);
+  ASSERT_NE(chosen, nullptr);
+  ASSERT_NE(chosen, queued.front());
+  EXPECT_EQ(chosen->pending_queue(), 0);
+  chosen->abandon(-1, "a test");
+  EXPECT_EQ(first_to_wait_for(queued, 1), queued.front());
+  EXPECT_EQ(chosen->pending_queue(), -1);
 }
 
 }  // namespace
