@@ -63,8 +63,7 @@ std::optional<Finding> out_of_memory(const Patient& patient) {
   finding.seen = step_text(*error) + error->message;
   if (error->need_bytes && error->limit_bytes)
     finding.seen = fmt::format("{}{} more were wanted, the limit is {}", step_text(*error),
-                               bytes_text(static_cast<std::size_t>(*error->need_bytes)),
-                               bytes_text(static_cast<std::size_t>(*error->limit_bytes)));
+                               bytes_text(size_of(*error->need_bytes)), bytes_text(size_of(*error->limit_bytes)));
   finding.why = "weights, gradients, optimizer state and the activations of a batch must fit at the same time";
   finding.actions = ways_to_less_memory(patient);
   return finding;
@@ -171,8 +170,7 @@ std::optional<Finding> memory_pressure(const Patient& patient) {
   const double peak = patient.run.result("peak_bytes").value_or(0);
   if (limit <= 0 || peak < kPressure * limit) return {};
   Finding finding = patient.finding(Severity::advice, 1, patient.run.summary_line);
-  finding.seen = fmt::format("the peak of {} is {:.0f} % of the limit", bytes_text(static_cast<std::size_t>(peak)),
-                             100 * peak / limit);
+  finding.seen = fmt::format("the peak of {} is {:.0f} % of the limit", bytes_text(size_of(peak)), 100 * peak / limit);
   finding.why = "above 85 % a longer sample, a test or another program ends the run";
   finding.actions = ways_to_less_memory(patient);
   return finding;

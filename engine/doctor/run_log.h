@@ -1,6 +1,8 @@
 // What a run said of itself, read again: the lines of `train --log FILE.jsonl`, and the tables of `profile --json`.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,6 +10,14 @@
 #include <vector>
 
 namespace samebytes::doctor {
+
+// Numbers of a log as bytes and as counts; anybody may have written them, so what cannot be one is the nearest that
+// can.
+inline std::size_t size_of(double value) {
+  return static_cast<std::size_t>(
+      std::clamp(value, 0.0, 9007199254740992.0));  // up to which a double has every integer
+}
+inline int whole_of(double value) { return static_cast<int>(std::clamp(value, 0.0, 1e9)); }
 
 struct LoggedStep {
   int line = 0;  // of the file, from 1

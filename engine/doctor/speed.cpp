@@ -26,16 +26,15 @@ std::optional<Finding> loader_starves(const Patient& patient) {
   Finding finding = patient.finding(stalled >= kStarvingBadly ? Severity::serious : Severity::advice, 2, line);
   finding.seen = fmt::format("{:.0f} % of the time the loop waited for a batch", 100 * stalled);
   finding.why = "the device is ready and has nothing to do: reading, decoding and augmenting are the slower half";
-  const auto cores = static_cast<int>(run.number("cores").value_or(1));
-  const auto workers = static_cast<int>(run.number("workers").value_or(1));
+  const auto cores = whole_of(run.number("cores").value_or(1));
+  const auto workers = whole_of(run.number("workers").value_or(1));
   const int more = workers == 0 ? 1 : std::min(2 * workers, std::max(cores, 1));
   if (more > workers)
     finding.actions.push_back(
         {fmt::format("--workers {}", more), fmt::format("threads that prepare batches, of {} cores", cores)});
   if (!run.number("max_slots"))  // else it takes more by itself
-    finding.actions.push_back(
-        {fmt::format("--slots {}", std::max(4, static_cast<int>(run.number("slots").value_or(2)) * 2)),
-         "more batches ready: evens out slow ones, does not make them faster"});
+    finding.actions.push_back({fmt::format("--slots {}", std::max(4, whole_of(run.number("slots").value_or(2)) * 2)),
+                               "more batches ready: evens out slow ones, does not make them faster"});
   finding.actions.push_back({fmt::format("samebytes profile {} --trace run.json", bench_words(patient)),
                              "shows what the loader's threads do"});
   finding.actions.push_back(
@@ -56,8 +55,8 @@ std::optional<Finding> copies_bytes(const Patient& patient) {
   const double copied = patient.run.result("bytes_copied_per_step").value_or(0);
   if (copied <= 0) return {};
   Finding finding = patient.finding(Severity::advice, 2, patient.run.summary_line);
-  finding.seen = fmt::format("{} are copied in each step, in memory mode {}",
-                             bytes_text(static_cast<std::size_t>(copied)), patient.run.text("memory_mode"));
+  finding.seen = fmt::format("{} are copied in each step, in memory mode {}", bytes_text(size_of(copied)),
+                             patient.run.text("memory_mode"));
   finding.why = "the device shares no memory with the host, or was told not to";
   finding.actions = {{"samebytes devices", "which devices share memory, and why another one does not"},
                      {"", "leave SAMEBYTES_MEMORY unset, so that each device gets its best mode"}};

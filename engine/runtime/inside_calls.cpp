@@ -32,14 +32,17 @@ bool find_out(const cl::Device& device) {
   auto seen = std::make_unique<Seen>();
   Seen* argument = seen.get();
   constexpr std::size_t kPointerBytes = sizeof(void*);  // the driver copies the pointer
-  const cl_int status = clEnqueueNativeKernel(queue.get(), note_thread, &argument, kPointerBytes, 0, nullptr, nullptr,
-                                              0, nullptr, nullptr);
-  if (status != CL_SUCCESS) return false;
+  Watchdog watchdog(EngineOptions{}.stall_seconds);
+  const cl_int status = watchdog.call("clEnqueueNativeKernel", name, [&] {
+    return clEnqueueNativeKernel(queue.get(), note_thread, &argument, kPointerBytes, 0, nullptr, nullptr, 0, nullptr,
+                                 nullptr);
+  });
+  if (status != CL_SUCCESS) return true;  // nobody knows: then the host waits for other devices, which suits both
   queue.flush();
   // A driver's own thread may be as quick, so the thread decides.
   const bool is_inside = seen->has_run.load(std::memory_order_acquire) && seen->thread == std::this_thread::get_id();
   try {
-    Watchdog(EngineOptions{}.stall_seconds).finish(queue, name);
+    watchdog.finish(queue, name);
   } catch (const DeviceError&) {
     static_cast<void>(seen.release());  // the driver may write to it at any time
     throw;

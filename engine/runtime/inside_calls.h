@@ -8,7 +8,7 @@
 namespace samebytes::detail {
 
 // Found out at the first question for a device, with a host function on a queue of its own; false for a device that
-// runs none. Throws cl::Error.
+// runs none, true for one that refuses it again and again. Throws cl::Error and DeviceError.
 bool works_inside_calls(cl_device_id device);
 
 }  // namespace samebytes::detail

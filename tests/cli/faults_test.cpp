@@ -104,6 +104,18 @@ TEST_F(FaultsTest, a_launch_of_a_second_context_that_never_ends_costs_that_devic
   }
 }
 
+// Taken for one that does not, PoCL's basic device waits in the other driver's thread, which waits for itself.
+TEST_F(FaultsTest, a_device_that_does_not_say_whether_it_works_inside_the_calls_is_taken_for_one_that_does) {
+  if (list_devices().front().platform.find("Portable") == std::string::npos) GTEST_SKIP() << "needs_pocl: POCL_DEVICES";
+  const std::map<std::string, std::string> drivers{{"POCL_DEVICES", "pthread basic"}};
+  const Words both{"--device", "cpu:0,cpu:1", "--host-execution", "off"};
+  const Trial once = try_fault("error clEnqueueNativeKernel 1", both, drivers);
+  EXPECT_EQ(once.result.status, 0) << once.result.err;
+  EXPECT_THAT(once.result.err, HasSubstr("recovered: clEnqueueNativeKernel failed once"));
+  const Trial always = try_fault("always clEnqueueNativeKernel 1", both, drivers);
+  EXPECT_EQ(always.result.status, 0) << always.result.err;
+}
+
 TEST_F(FaultsTest, errors_name_the_call_the_kernel_and_the_device) {
   const Trial launch = try_fault("error clEnqueueNDRangeKernel 60", {"--host-execution", "off"});
   EXPECT_EQ(launch.result.status, 1);

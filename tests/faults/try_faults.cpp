@@ -484,21 +484,6 @@ std::vector<Trial> trials_of(const Run& run, const std::map<std::string, long>& 
   return trials;
 }
 
-// Faults that are left out, and said: where a driver waits for itself, no line can come.
-const std::map<std::string, std::string> kDriversOwn{
-    {"two drivers: error, last clEnqueueNativeKernel",
-     "PoCL 3.1 waits in pocl_update_event_running for a lock that its own broadcast holds, and queries of events for "
-     "it"},
-};
-
-void leave_out_drivers_own(std::vector<Trial>& trials) {
-  std::erase_if(trials, [](const Trial& trial) {
-    const auto found = kDriversOwn.find(trial.key);
-    if (found != kDriversOwn.end()) std::cout << "left out: " << trial.key << ": " << found->second << "\n";
-    return found != kDriversOwn.end();
-  });
-}
-
 // Those that the word puts first.
 void keep_part(std::vector<Trial>& trials, const std::string& word) {
   const std::hash<std::string> hash;
@@ -639,7 +624,6 @@ int main(int argc, char** argv) {
     if (whole.status != 0 || expected[&run].empty()) trouble += run.name + " fails without a fault:\n" + whole.output;
     for (const auto& [call, count] : calls) preloaded.insert(call);
     for (const Trial& trial : own) tried.insert(trial.call);
-    leave_out_drivers_own(own);
     if (!options.eighth.empty()) keep_part(own, options.eighth);
     trials.insert(trials.end(), own.begin(), own.end());
     fs::remove_all(folder);
