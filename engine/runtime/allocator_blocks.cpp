@@ -187,9 +187,9 @@ void Allocator::count_adopted(Storage::Block& block) {
 }
 
 void keep_for_ever(std::unique_ptr<Storage::Block> block) noexcept {
-  static Mutex& mutex = *new Mutex;
-  static auto& kept = *new std::vector<std::unique_ptr<Storage::Block>>;
   try {
+    static Mutex& mutex = *new Mutex;
+    static auto& kept = *new std::vector<std::unique_ptr<Storage::Block>>;
     const MutexLock lock(mutex);
     kept.push_back(std::move(block));
   } catch (const std::bad_alloc&) {
