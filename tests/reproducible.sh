@@ -13,9 +13,11 @@ mkdir -p "$work"
 export CCACHE_DISABLE=1
 read -ra targets <<<"${SAMEBYTES_REPRODUCIBLE:-samebytes_static samebytes_shared samebytes_cli}"
 
+commit=$(git -C "$SAMEBYTES_TOP" rev-parse HEAD)  # the checkout may go on meanwhile
 folders=("$work/one" "$work/another/folder_with_a_longer_name")
 for folder in "${folders[@]}"; do
   git clone -q --no-tags "$SAMEBYTES_TOP" "$folder"
+  git -C "$folder" checkout -q "$commit"
   cmake -S "$folder" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON \
     -DSAMEBYTES_TESTS=OFF -DSAMEBYTES_BENCHMARKS=OFF -DSAMEBYTES_EXAMPLES=OFF -DSAMEBYTES_UNITY=ON "$@" \
     >"$work/configure.log" 2>&1 || { tail -n 30 "$work/configure.log"; exit 1; }
@@ -32,7 +34,7 @@ while read -r file; do
   echo "differs: $file"
   diff <(strings -a "${folders[0]}/build/$file") <(strings -a "${folders[1]}/build/$file") | head -n 6 || true
 done < <(cd "${folders[0]}/build" && find . -name '*.o' -o -name '*.a' -o -name 'libsamebytes.so.*' ! -type l -o -type f -name samebytes | sort)
-echo "$files files of $(git -C "$SAMEBYTES_TOP" rev-parse --short HEAD) built in two folders, $differ differ"
+echo "$files files of ${commit:0:8} built in two folders, $differ differ"
 [ -n "${SAMEBYTES_REPRODUCIBLE:-}" ] || for file in libsamebytes.a libsamebytes.so samebytes; do
   [ -f "${folders[1]}/build/$file" ] || { echo "was not built: $file"; exit 1; }
 done
