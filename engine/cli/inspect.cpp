@@ -82,6 +82,7 @@ PassCost cost_of(const Options& options, const onnx::Summary& summary) {
   dry.limit.rehearses = true;
   const std::unique_ptr<Engine> engine = open_engine(dry, options.device);
   const workloads::Symbols symbols = workloads::symbols_of(options.model_file.dims);
+  workloads::check_symbols(symbols, summary.inputs);
   onnx::Model model = onnx::load(options.model_file.file, {.any_batch = true});
   PassCost cost{.samples = options.batch.value_or(1)};
   std::map<std::string, onnx::Value> inputs;

@@ -78,6 +78,7 @@ int run_run(const Options& options) {
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);
   onnx::Model model = onnx::load(asked.file);
   const onnx::Summary summary = model.summary();
+  workloads::check_symbols(dims, summary.inputs);
   for (const auto& [name, file] : files)
     if (std::find(model.inputs().begin(), model.inputs().end(), name) == model.inputs().end())
       throw UsageError(fmt::format("--input {}: the model has the inputs {}", name, list_text(model.inputs())));

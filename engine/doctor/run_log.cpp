@@ -50,8 +50,7 @@ std::string text_of(const SortedJson& json, const char* key) {
 }
 
 std::int64_t count_of(const SortedJson& json, const char* key) {
-  constexpr double kMost = 9007199254740992.0;  // up to which a double has every integer
-  return static_cast<std::int64_t>(std::clamp(number_of(json, key).value_or(0), -kMost, kMost));
+  return static_cast<std::int64_t>(std::clamp(number_of(json, key).value_or(0), -kMostCounted, kMostCounted));
 }
 
 LoggedError error_of(const SortedJson& json, int line) {

@@ -13,10 +13,8 @@ namespace samebytes::doctor {
 
 // Numbers of a log as bytes and as counts; anybody may have written them, so what cannot be one is the nearest that
 // can.
-inline std::size_t size_of(double value) {
-  return static_cast<std::size_t>(
-      std::clamp(value, 0.0, 9007199254740992.0));  // up to which a double has every integer
-}
+inline constexpr double kMostCounted = 9007199254740992.0;  // up to which a double has every integer
+inline std::size_t size_of(double value) { return static_cast<std::size_t>(std::clamp(value, 0.0, kMostCounted)); }
 inline int whole_of(double value) { return static_cast<int>(std::clamp(value, 0.0, 1e9)); }
 
 struct LoggedStep {

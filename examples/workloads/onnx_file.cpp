@@ -264,6 +264,16 @@ Symbols symbols_of(const std::vector<std::string>& words) {
   return symbols;
 }
 
+void check_symbols(const Symbols& symbols, const std::vector<onnx::Port>& inputs) {
+  for (const auto& [name, size] : symbols) {
+    bool is_known = false;
+    for (const onnx::Port& port : inputs)
+      for (std::size_t axis = 0; axis < port.sizes.size(); ++axis)
+        is_known = is_known || name == port.sizes[axis] || name == fmt::format("{}.{}", port.name, axis);
+    if (!is_known) throw OptionError(fmt::format("--dim {}={}: no input has a size of this name", name, size));
+  }
+}
+
 std::vector<std::int64_t> sizes_of(const onnx::Port& port, const Symbols& symbols, std::size_t first) {
   std::vector<std::int64_t> sizes;
   for (std::size_t axis = first; axis < port.sizes.size(); ++axis) {
@@ -290,6 +300,7 @@ Workload onnx_workload(const std::string& path, const WorkloadOptions& options) 
                  .symbols = symbols_of(options.dims),
                  .keeps_head = options.keeps_head};
   if (form.summary.inputs.empty()) throw OptionError(path + " has no input");
+  check_symbols(form.symbols, form.summary.inputs);
   for (const onnx::Port& port : form.summary.inputs)
     if (port.sizes.empty()) throw OptionError(fmt::format("{}: input {} has no axis of samples", path, port.name));
   Workload result{.name = std::filesystem::path(path).stem().string(),

@@ -22,6 +22,8 @@ Workload onnx_workload(const std::string& path, const WorkloadOptions& options);
 using Symbols = std::map<std::string, std::int64_t>;
 // Of words SYMBOL=N. Throws OptionError.
 Symbols symbols_of(const std::vector<std::string>& words);
+// Throws OptionError for a name that no size of the inputs has.
+void check_symbols(const Symbols& symbols, const std::vector<onnx::Port>& inputs);
 // The sizes of an input, from axis `first` on. Throws OptionError, naming --dim, for one that is open.
 std::vector<std::int64_t> sizes_of(const onnx::Port& port, const Symbols& symbols, std::size_t first = 0);
 // An array that the model takes for such an input: zeros, of reals or of i32, u8 or bool.

@@ -52,6 +52,9 @@ TEST_F(ModelFile, open_sizes_without_a_name_are_given_by_their_place) {
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.json()["outputs"][0]["shape"], (std::vector<int>{2, 3}));
   EXPECT_EQ(run_command({"inspect", model_, "--dim", "x.1=4"}).status, 0);
+  const auto unknown = run_command({"run", model_, "--random", "--dim", "x.1=4,x.2=4"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("--dim x.2=4: no input has a size of this name"));
 }
 
 TEST_F(ModelFile, run_explains_the_plan_of_all_outputs_and_counts_what_only_changes_a_layout) {
