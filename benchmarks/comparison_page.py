@@ -132,7 +132,7 @@ def devices_table(result):
         lines.append(f"| {name} ({runtime}) |" + " |" * 13)
     kinds = {device["type"] for device in result["devices"] if not device["refused"]}
     if "gpu" not in kinds:
-        lines.append("| a GPU: none available |" + " |" * 13)
+        lines.append("| a GPU: see [devices](devices.md) |" + " |" * 13)
     return lines
 
 

@@ -37,7 +37,7 @@ bool wants_fallback(const EngineOptions& options) {
   return options.fallback || word == "1";
 }
 
-detail::CpuInstructions matrix_instructions_of(const EngineOptions& options) {
+detail::Instructions matrix_instructions_of(const EngineOptions& options) {
   if (options.matrix_instructions)
     return *options.matrix_instructions ? detail::kAllInstructions : detail::kNoInstructions;
   const char* const word = std::getenv("SAMEBYTES_MATRIX_INSTRUCTIONS");

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The library's tests with other OpenCL drivers than this machine's own, one table row each:
 #   tests/drivers.sh             all of them
-#   tests/drivers.sh NAME...     some of pocl, basic, two, rusticl, intel, pocl6, pocl7
+#   tests/drivers.sh NAME...     some of pocl, basic, two, gpu, rusticl, intel, pocl6, pocl7
 # pocl: the installed PoCL; basic: its device that works inside the calls; two: both of its devices in one platform;
+# gpu: PoCL that says it is a discrete GPU with coarse memory, as NVIDIA's driver does (tests/drivers/as_gpu_preload.cpp);
 # rusticl: Mesa on llvmpipe; intel: Intel's CPU runtime, from PyPI; pocl6, pocl7: PoCL in roots of Debian 13 and sid.
 # The programs are those of this build, so that only the driver differs: a root gets the libraries they need beside its
 # own. Kernels are those for the kind of device that the driver offers. As root for pocl6 and pocl7.
@@ -92,12 +93,13 @@ run() { # run NAME COMMAND...: every program behind the command
 }
 
 names=("$@")
-[ "$#" -gt 0 ] || names=(pocl basic two rusticl intel pocl6 pocl7)
+[ "$#" -gt 0 ] || names=(pocl basic two gpu rusticl intel pocl6 pocl7)
 for name in "${names[@]}"; do
   case $name in
     pocl) OCL_ICD_VENDORS=$(vendors pocl /etc/OpenCL/vendors/pocl.icd) run pocl env ;;
     basic) OCL_ICD_VENDORS=$(vendors basic /etc/OpenCL/vendors/pocl.icd) run basic env POCL_DEVICES=basic ;;
     two) OCL_ICD_VENDORS=$(vendors two /etc/OpenCL/vendors/pocl.icd) run two env "POCL_DEVICES=pthread basic" ;;
+    gpu) OCL_ICD_VENDORS=$(vendors gpu /etc/OpenCL/vendors/pocl.icd) run gpu env LD_PRELOAD="$SAMEBYTES_BUILD/libas_gpu_preload.so" ;;
     rusticl) OCL_ICD_VENDORS=$(vendors rusticl /etc/OpenCL/vendors/rusticl.icd) run rusticl env RUSTICL_ENABLE=llvmpipe ;;
     intel)
       if intel; then

@@ -1,6 +1,8 @@
 """PyTorch: the workloads eager and compiled, in its own layout and with channels last.
 
-Words of a variant: eager or compile; channels_last; freezing (inductor's, of weights, in inference).
+Words of a variant: eager, compile or graphs (compiled, and replayed as CUDA graphs); channels_last; freezing
+(inductor's, of weights, in inference); cuda (model and batch on the GPU); bf16 (autocast around forward pass and loss,
+parameters in f32).
 """
 
 import sys
@@ -16,15 +18,45 @@ from networks import Expected  # noqa: E402
 from torch_models import loss_of, make_batch, make_model  # noqa: E402
 
 torch.set_num_threads(options.threads)
-torch.set_float32_matmul_precision("highest")  # f32 throughout
-COMPILED = "compile" in options.words
+torch.set_float32_matmul_precision("highest")  # f32 throughout, no TF32
+torch.backends.cudnn.allow_tf32 = False
+DEVICE = "cuda" if "cuda" in options.words else "cpu"
+BF16 = "bf16" in options.words
+GRAPHS = "graphs" in options.words
+COMPILED = GRAPHS or "compile" in options.words
 CHANNELS_LAST = "channels_last" in options.words
+
+
+def in_precision(function):
+    """The function in bf16 where the variant says so."""
+
+    def run(*arguments):
+        with torch.autocast(DEVICE, dtype=torch.bfloat16):
+            return function(*arguments)
+
+    return run if BF16 else function
+
+
+def compiled(function):
+    if not COMPILED:
+        return function
+    return torch.compile(function, mode="reduce-overhead" if GRAPHS else None)
+
+
+def enqueued(value):
+    """The handle of a step: its result, and on the GPU the event of its end."""
+    end = None
+    if DEVICE == "cuda":
+        end = torch.cuda.Event()
+        end.record()
+    return value, end
 
 
 class Torch(Session):
     def __init__(self, workload):
         super().__init__("torch", torch.__version__, workload)
-        self.inputs, self.target = make_batch(workload, CHANNELS_LAST)
+        inputs, target = make_batch(workload, CHANNELS_LAST)
+        self.inputs, self.target = tuple(x.to(DEVICE) for x in inputs), target.to(DEVICE)
         self.expected = Expected(options.networks, workload.name)
 
     def load(self, mode):
@@ -38,7 +70,7 @@ class Torch(Session):
 
     def make(self, mode):
         workload = self.workload
-        model = make_model(workload, CHANNELS_LAST)
+        model = make_model(workload, CHANNELS_LAST).to(DEVICE)
         parameters = list(model.parameters())
         count = sum(p.numel() for p in parameters)
         model.train(mode == "train")
@@ -46,12 +78,11 @@ class Torch(Session):
         def loss(inputs, target):
             return loss_of(workload, model(*inputs), target)
 
-        compiled = torch.compile if COMPILED else (lambda f: f)
         if mode == "train":
             optimizer = torch.optim.AdamW(
                 parameters, lr=RATE, betas=workload.betas, weight_decay=workload.weight_decay, fused=True
             )
-            forward = compiled(loss)
+            forward = compiled(in_precision(loss))
 
             def step():
                 optimizer.zero_grad()
@@ -60,23 +91,35 @@ class Torch(Session):
                 if workload.clip:
                     nn.utils.clip_grad_norm_(parameters, workload.clip)
                 optimizer.step()
-                return value.detach()
+                return enqueued(value.detach())
 
         else:
             del parameters  # freezing lets go of what it has folded
-            forward = compiled(model)
+            forward = compiled(in_precision(model))
 
             def step():
                 with torch.no_grad():
-                    return forward(*self.inputs)
+                    return enqueued(forward(*self.inputs))
 
         return step, count
 
+    def before_turn(self):
+        torch.backends.cudnn.benchmark = True  # not earlier: it times kernels, perhaps while other peers are made
+
+    def wait(self, handle):
+        _, end = handle
+        if end is not None:
+            end.synchronize()
+
     def loss_of(self, handle):
-        return float(handle) if handle.ndim == 0 else None
+        value, _ = handle
+        return float(value) if value.ndim == 0 else None
 
     def output_error(self, handle):
-        return self.expected.error(lambda stride: handle.reshape(-1)[::stride].numpy())
+        value, _ = handle
+        if BF16:
+            return None  # what is expected is f32's
+        return self.expected.error(lambda stride: value.reshape(-1)[::stride].cpu().numpy())
 
 
 if __name__ == "__main__":

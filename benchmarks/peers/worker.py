@@ -11,7 +11,7 @@ It prints one line of JSON when it is ready and one for each line that it reads:
     quit            (or the end of the input) ends it
 
 A variant is words joined by +, those of the peer and those that every peer knows: `passive` (threads that wait sleep,
-OMP_WAIT_POLICY) and `one_thread`.
+OMP_WAIT_POLICY), `one_thread`, and `cuda`: the peer may see the machine's GPU, which else is hidden from it.
 
 A line {"error": ...} says what went wrong; the process ends after it. `samebytes bench --serve` speaks the same.
 """
@@ -57,7 +57,8 @@ def parse(description, variant=""):
         options.threads = 1
     if "passive" in options.words:
         os.environ["OMP_WAIT_POLICY"] = "passive"
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if "cuda" not in options.words:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     cores = sorted(os.sched_getaffinity(0))
     if options.threads < len(cores):
@@ -99,6 +100,9 @@ class Session:
 
     def make(self, mode):
         raise NotImplementedError
+
+    def before_turn(self):
+        """What the framework should decide when the machine is quiet."""
 
     def wait(self, handle):
         """Blocks until the step of this handle has run."""
@@ -193,6 +197,7 @@ def serve(options, session):
             elif words[0] == "run":
                 if step is None:
                     raise ValueError("run: say train or infer first")
+                session.before_turn()
                 seconds, times, _ = run_steps(session, step, float(words[1]))
                 say(
                     samples_per_second=session.workload.batch * len(times) / seconds,

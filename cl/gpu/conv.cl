@@ -13,7 +13,8 @@
 #define CONV_PITCH 65  // of a row in local memory; odd, so that a column's values lie in different banks
 
 // acc += the product of the tiles in local memory, for rows ly + 16 r and columns lx + 16 s.
-void conv_multiply(__local const real* a_tile, __local const real* b_tile, real (*acc)[4]) {
+static inline __attribute__((always_inline)) void conv_multiply(__local const real* a_tile, __local const real* b_tile,
+                                                                real (*acc)[4]) {
   const int lx = get_local_id(0), ly = get_local_id(1);
 #pragma unroll
   for (int p = 0; p < CONV_STEP; ++p) {
@@ -39,17 +40,53 @@ typedef struct {
   int in_d, in_h, in_w, in_c, out_c;
 } conv_space;
 
-// How a tile reads the weights: value (k, j) of tap t lies at w[t*tap + k*depth + j*column].
+// How a tile reads the weights: value (k, j) of tap t lies at w[t*tap + k*depth + j*column]; where column is 1, tap is
+// the summed channels times depth.
 typedef struct {
   long tap, depth, column;
 } conv_weights;
 
+// In conv_tile's names: the tap and the channel of a work-item once they are CONV_STEP values further, and its values
+// for the step at k0. Neighbouring work-items read neighbouring weights: columns, whose taps and channels lie one
+// behind the other, or the summed channels of a transposed product.
+#define CONV_NEXT_TAPS       \
+  while (channel >= depth) { \
+    channel -= depth;        \
+    ++tap;                   \
+    if (++tx < kw) continue; \
+    tx = 0;                  \
+    if (++ty < kh) continue; \
+    ty = 0;                  \
+    ++tz;                    \
+  }
+#define CONV_NEXT(k0)                                                                                                \
+  CONV_NEXT_TAPS                                                                                                     \
+  _Pragma("unroll") for (int q = 0; q < 4; ++q) {                                                                    \
+    int sz = at_d[q] + tz * g.step_d, sy = at_h[q] + ty * g.step_h, sx = at_w[q] + tx * g.step_w;                    \
+    int inside = (k0) + item % 16 < sum && volume[q] >= 0 && sz >= 0 && sy >= 0 && sx >= 0;                          \
+    if (divides) {                                                                                                   \
+      const int z = sz, y = sy, x = sx;                                                                              \
+      sz = z / g.divide_d, sy = y / g.divide_h, sx = x / g.divide_w;                                                 \
+      inside = inside && sz * g.divide_d == z && sy * g.divide_h == y && sx * g.divide_w == x;                       \
+    }                                                                                                                \
+    inside = inside && sz < g.in_d && sy < g.in_h && sx < g.in_w;                                                    \
+    a_next[q] = inside ? LOAD(source + volume[q] + (((long)sz * g.in_h + sy) * g.in_w + sx) * g.in_c + channel) : 0; \
+  }                                                                                                                  \
+  _Pragma("unroll") for (int q = 0; q < 4; ++q) {                                                                    \
+    const int p = s.column == 1 ? item / 64 + 4 * q : item % 16;                                                     \
+    const int j = s.column == 1 ? item % 64 : item / 16 + 16 * q;                                                    \
+    const long at = s.column == 1 ? ((k0) + p) * s.depth : tap * s.tap + channel * s.depth;                          \
+    b_next[q] = (k0) + p < sum && j < columns ? LOAD(w + at + j * s.column) : 0;                                     \
+  }                                                                                                                  \
+  channel += CONV_STEP;
+
 // One tile: rows are target places of the n volumes, the summed axis is (tap, channel). source starts at the group's
 // first channel, w and what is named after the target at the tile's first column.
-void conv_tile(__global const stored* source, __global const stored* w, const conv_weights s, __global const real* bias,
-               __global const stored* residual, __global const stored* gate, __global stored* target,
-               __local real* a_tile, __local real* b_tile, const int row0, const int n, const conv_space g,
-               const int depth, const int kd, const int kh, const int kw, const int columns, const int flags) {
+static inline __attribute__((always_inline)) void conv_tile(
+    __global const stored* source, __global const stored* w, const conv_weights s, __global const real* bias,
+    __global const stored* residual, __global const stored* gate, __global stored* target, __local real* a_tile,
+    __local real* b_tile, const int row0, const int n, const conv_space g, const int depth, const int kd, const int kh,
+    const int kw, const int columns, const int flags) {
   const int lx = get_local_id(0), ly = get_local_id(1), item = ly * 16 + lx;
   const int slice = g.grid_h * g.grid_w, rows = n * g.grid_d * slice, sum = kd * kh * kw * depth;
   // This work-item loads summed index item % 16 of four rows.
@@ -65,35 +102,27 @@ void conv_tile(__global const stored* source, __global const stored* w, const co
     at_w[q] = (pixel - line * g.grid_w) * g.mul_w + g.add_w;
     volume[q] = row < rows ? (long)image * g.in_d * g.in_h * g.in_w * g.in_c : -1;
   }
+  // Its tap and channel, which move on by CONV_STEP values at a time.
+  int channel = item % 16, tap = 0, tz = 0, ty = 0, tx = 0;
+  const int divides = g.divide_d > 1 || g.divide_h > 1 || g.divide_w > 1;
   real acc[4][4];
 #pragma unroll
   for (int r = 0; r < 4; ++r) {
 #pragma unroll
     for (int s = 0; s < 4; ++s) acc[r][s] = 0;
   }
+  // The next step's values are on their way while this one's are multiplied.
+  real a_next[4], b_next[4];
+  CONV_NEXT(0)
   for (int k0 = 0; k0 < sum; k0 += CONV_STEP) {
-    const int k = k0 + item % 16;
-    const int tap = k / depth, channel = k - tap * depth;
-    const int tap_line = tap / kw, tz = tap_line / kh;
-    const int ty = tap_line - tz * kh, tx = tap - tap_line * kw;
-#pragma unroll
-    for (int q = 0; q < 4; ++q) {
-      const int z = at_d[q] + tz * g.step_d, y = at_h[q] + ty * g.step_h, x = at_w[q] + tx * g.step_w;
-      const int sz = z / g.divide_d, sy = y / g.divide_h, sx = x / g.divide_w;
-      const int inside = k < sum && volume[q] >= 0 && z >= 0 && y >= 0 && x >= 0 && sz < g.in_d && sy < g.in_h &&
-                         sx < g.in_w && sz * g.divide_d == z && sy * g.divide_h == y && sx * g.divide_w == x;
-      a_tile[item % 16 * CONV_PITCH + item / 16 + 16 * q] =
-          inside ? LOAD(source + volume[q] + (((long)sz * g.in_h + sy) * g.in_w + sx) * g.in_c + channel) : 0;
-    }
-    // Neighbouring work-items read neighbouring weights: columns, or the summed channels of a transposed product.
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
       const int p = s.column == 1 ? item / 64 + 4 * q : item % 16, j = s.column == 1 ? item % 64 : item / 16 + 16 * q;
-      const int step = k0 + p, of_tap = step / depth;
-      b_tile[p * CONV_PITCH + j] =
-          step < sum && j < columns ? LOAD(w + of_tap * s.tap + (step - of_tap * depth) * s.depth + j * s.column) : 0;
+      a_tile[item % 16 * CONV_PITCH + item / 16 + 16 * q] = a_next[q];
+      b_tile[p * CONV_PITCH + j] = b_next[q];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    CONV_NEXT(k0 + CONV_STEP)
     conv_multiply(a_tile, b_tile, acc);
     barrier(CLK_LOCAL_MEM_FENCE);
   }

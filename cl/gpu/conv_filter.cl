@@ -13,7 +13,8 @@
 #define CONV_FILTER_REDUCE_BLOCK 256  // values per group of conv_filter_reduce
 
 // acc += the product of the tiles in local memory, for rows ly + 16 r and columns lx + 16 s.
-void conv_filter_multiply(__local const real* a_tile, __local const real* b_tile, real (*acc)[4]) {
+static inline __attribute__((always_inline)) void conv_filter_multiply(__local const real* a_tile,
+                                                                       __local const real* b_tile, real (*acc)[4]) {
   const int lx = get_local_id(0), ly = get_local_id(1);
 #pragma unroll
   for (int p = 0; p < CONV_FILTER_STEP; ++p) {
@@ -29,6 +30,27 @@ void conv_filter_multiply(__local const real* a_tile, __local const real* b_tile
     }
   }
 }
+
+// In conv_filter_bwd's names: where the pixels of the step at p0 lie, and the values of a work-item for it.
+#define CONV_FILTER_PLACES(p0, set)                                                           \
+  if (item < CONV_FILTER_STEP) {                                                              \
+    const int pixel = (p0) + item, line = pixel / ow, slice = line / oh, volume = slice / od; \
+    pixel_volume[set][item] = volume;                                                         \
+    pixel_d[set][item] = (slice - volume * od) * sd;                                          \
+    pixel_h[set][item] = (line - slice * oh) * sh;                                            \
+    pixel_w[set][item] = (pixel - line * ow) * sw;                                            \
+  }
+#define CONV_FILTER_NEXT(p0, set)                                                                               \
+  _Pragma("unroll") for (int q = 0; q < 4; ++q) {                                                               \
+    const int p = item / 64 + 4 * q;                                                                            \
+    a_next[q] = b_next[q] = 0;                                                                                  \
+    if ((p0) + p < end) {                                                                                       \
+      const int at_d = pixel_d[set][p] + tap_d, at_h = pixel_h[set][p] + tap_h, at_w = pixel_w[set][p] + tap_w; \
+      if (row < rows && at_d >= 0 && at_d < d && at_h >= 0 && at_h < h && at_w >= 0 && at_w < wd)               \
+        a_next[q] = LOAD(x + ((((long)pixel_volume[set][p] * d + at_d) * h + at_h) * wd + at_w) * c);           \
+      if (column < co_group) b_next[q] = LOAD(dy + (long)((p0) + p) * co);                                      \
+    }                                                                                                           \
+  }
 
 // part [splits][kd][kh][kw][c/groups][co]: split s is the weight gradient over strips s*strips_per_split and the next
 // strips_per_split - 1 of n*od*oh*ceil(ow/strip), the pieces of output lines. Rows of a tile are (tap, input channel),
@@ -76,30 +98,24 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_filter_bwd(A
 #pragma unroll
     for (int s = 0; s < 4; ++s) acc[r][s] = 0;
   }
+  // The next step's values are on their way while this one's are multiplied; the places of the one after that are
+  // found.
+  real a_next[4], b_next[4];
+  CONV_FILTER_PLACES(begin, 0)
+  CONV_FILTER_PLACES(begin + CONV_FILTER_STEP, 1)
+  barrier(CLK_LOCAL_MEM_FENCE);
+  CONV_FILTER_NEXT(begin, 0)
   int set = 0;
-  for (int p0 = begin - CONV_FILTER_STEP; p0 < end; p0 += CONV_FILTER_STEP, set = 1 - set) {
-    if (item < CONV_FILTER_STEP) {
-      const int pixel = p0 + CONV_FILTER_STEP + item, line = pixel / ow, slice = line / oh, volume = slice / od;
-      pixel_volume[1 - set][item] = volume;
-      pixel_d[1 - set][item] = (slice - volume * od) * sd;
-      pixel_h[1 - set][item] = (line - slice * oh) * sh;
-      pixel_w[1 - set][item] = (pixel - line * ow) * sw;
-    }
+  for (int p0 = begin; p0 < end; p0 += CONV_FILTER_STEP, set = 1 - set) {
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-      const int p = item / 64 + 4 * q;
-      real a = 0, b = 0;
-      if (p0 >= begin && p0 + p < end) {
-        const int at_d = pixel_d[set][p] + tap_d, at_h = pixel_h[set][p] + tap_h, at_w = pixel_w[set][p] + tap_w;
-        if (row < rows && at_d >= 0 && at_d < d && at_h >= 0 && at_h < h && at_w >= 0 && at_w < wd)
-          a = LOAD(x + ((((long)pixel_volume[set][p] * d + at_d) * h + at_h) * wd + at_w) * c);
-        if (column < co_group) b = LOAD(dy + (long)(p0 + p) * co);
-      }
-      a_tile[p * CONV_FILTER_PITCH + item % 64] = a;
-      b_tile[p * CONV_FILTER_PITCH + item % 64] = b;
+      a_tile[(item / 64 + 4 * q) * CONV_FILTER_PITCH + item % 64] = a_next[q];
+      b_tile[(item / 64 + 4 * q) * CONV_FILTER_PITCH + item % 64] = b_next[q];
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    conv_filter_multiply(a_tile, b_tile, acc);  // the first time with zeros
+    barrier(CLK_LOCAL_MEM_FENCE);  // all have read the places of this step, too
+    CONV_FILTER_PLACES(p0 + 2 * CONV_FILTER_STEP, set)
+    CONV_FILTER_NEXT(p0 + CONV_FILTER_STEP, 1 - set)
+    conv_filter_multiply(a_tile, b_tile, acc);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   part += (long)split * rows * co + g * co_group;

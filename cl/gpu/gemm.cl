@@ -11,6 +11,17 @@
 #define GEMM_DOT_ITEMS 64      // of a group of gemm_dot
 #define GEMM_REDUCE_BLOCK 256  // values per group of gemm_reduce
 
+// The values of a work-item for the step at p0, in gemm's names.
+#define GEMM_NEXT(p0)                                                                      \
+  _Pragma("unroll") for (int q = 0; q < 4; ++q) {                                          \
+    const int p = (p0) + a_p + (a_deep ? 0 : 4 * q), i = i0 + a_i + (a_deep ? 16 * q : 0); \
+    a_next[q] = p < end && i < m ? LOAD(a + i * a_row + p * a_col) : 0;                    \
+  }                                                                                        \
+  _Pragma("unroll") for (int q = 0; q < 4; ++q) {                                          \
+    const int p = (p0) + b_p + (b_deep ? 0 : 4 * q), j = j0 + b_j + (b_deep ? 16 * q : 0); \
+    b_next[q] = p < end && j < n ? LOAD(b + p * b_row + j * b_col) : 0;                    \
+  }
+
 // C[z] = A[z] * B[z] (shared/gemm.h) with the epilogue of `flags`, or where part is there, part[split][z] (as C) = the
 // product over the split's part of k, without one. Groups: x = ceil(m/64)*ceil(n/64), tiles of 64 x 64, column tile
 // fastest; y = splits; z = batch. Accumulates in `real`. A work-item holds rows ly + 16 r and columns lx + 16 s,
@@ -52,18 +63,16 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(ARRAY(const 
 #pragma unroll
     for (int s = 0; s < 4; ++s) acc[r][s] = 0;
   }
+  real a_next[4], b_next[4];  // the next step's values, on their way while this one's are multiplied
+  GEMM_NEXT(begin)
   for (int p0 = begin; p0 < end; p0 += GEMM_STEP) {
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-      const int p = a_p + (a_deep ? 0 : 4 * q), i = a_i + (a_deep ? 16 * q : 0);
-      a_tile[p * GEMM_PITCH + i] = p0 + p < end && i0 + i < m ? LOAD(a + (i0 + i) * a_row + (p0 + p) * a_col) : 0;
-    }
-#pragma unroll
-    for (int q = 0; q < 4; ++q) {
-      const int p = b_p + (b_deep ? 0 : 4 * q), j = b_j + (b_deep ? 16 * q : 0);
-      b_tile[p * GEMM_PITCH + j] = p0 + p < end && j0 + j < n ? LOAD(b + (p0 + p) * b_row + (j0 + j) * b_col) : 0;
+      a_tile[(a_p + (a_deep ? 0 : 4 * q)) * GEMM_PITCH + a_i + (a_deep ? 16 * q : 0)] = a_next[q];
+      b_tile[(b_p + (b_deep ? 0 : 4 * q)) * GEMM_PITCH + b_j + (b_deep ? 16 * q : 0)] = b_next[q];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    GEMM_NEXT(p0 + GEMM_STEP)
 #pragma unroll
     for (int p = 0; p < GEMM_STEP; ++p) {
       real av[4], bv[4];

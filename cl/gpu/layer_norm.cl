@@ -5,10 +5,11 @@
 #define LAYER_NORM_ROWS 1       // rows of one group of the forward pass
 #define LAYER_NORM_PARTS 1024   // parts of the rows that the gradients of scale and shift are summed in
 #define LAYER_NORM_ITEMS 64     // work-items of a group
-#define LAYER_NORM_CHANNELS 64  // columns of one group of layer_norm_reduce
+#define LAYER_NORM_CHANNELS 16  // columns of one group of layer_norm_reduce; its work-items share each column's parts
+#define LAYER_NORM_HELD 16      // values of a row that a work-item holds in registers, where that is enough
 
 // The sum of `mine` over the group, the same in every work-item. All work-items of the group call it.
-real layer_norm_total(__local real* a, const real mine) {
+static real layer_norm_total(__local real* a, const real mine) {
   const int l = get_local_id(0);
   a[l] = mine;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -38,9 +39,44 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
   const long r = get_group_id(0);
   const __global stored* x = src + r * columns;
   real sum = 0;
+  if (columns <= LAYER_NORM_HELD * LAYER_NORM_ITEMS) {  // read once
+    real held[LAYER_NORM_HELD];
+#pragma unroll
+    for (int e = 0; e < LAYER_NORM_HELD; ++e) {
+      held[e] = l + e * LAYER_NORM_ITEMS < columns ? LOAD(x + l + e * LAYER_NORM_ITEMS) : 0;
+      sum += held[e];
+    }
+    const real center = layer_norm_total(shared, sum) / columns;
+    real offset = 0, square = 0;
+#pragma unroll
+    for (int e = 0; e < LAYER_NORM_HELD; ++e) {
+      const real d = l + e * LAYER_NORM_ITEMS < columns ? held[e] - center : 0;
+      offset += d;
+      square = FMA(d, d, square);
+    }
+    const real left = layer_norm_total(shared, offset);
+    const real m = center + left / columns;
+    const real s = (real)1 / sqrt((layer_norm_total(shared, square) - left * left / columns) / columns + eps);
+    if (l == 0) {
+      mean[r] = m;
+      rstd[r] = s;
+    }
+#pragma unroll
+    for (int e = 0; e < LAYER_NORM_HELD; ++e) {
+      const int j = l + e * LAYER_NORM_ITEMS;
+      if (j >= columns) continue;
+      real v = (held[e] - m) * s;
+      if (flags & LAYER_NORM_SCALE) v *= scale[j];
+      if (flags & LAYER_NORM_SHIFT) v += shift[j];
+      STORE(v, dst + r * columns + j);
+    }
+    return;  // all items of the launch do
+  }
+#pragma unroll 8
   for (int j = l; j < columns; j += LAYER_NORM_ITEMS) sum += LOAD(x + j);
   const real center = layer_norm_total(shared, sum) / columns;
   real offset = 0, square = 0;
+#pragma unroll 8
   for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
     const real d = LOAD(x + j) - center;
     offset += d;
@@ -53,6 +89,7 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
     mean[r] = m;
     rstd[r] = s;
   }
+#pragma unroll 4
   for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
     real v = (LOAD(x + j) - m) * s;
     if (flags & LAYER_NORM_SCALE) v *= scale[j];
@@ -108,18 +145,31 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
   }
 }
 
-// dscale [C], dshift [C]: the parts of layer_norm_bwd added in order. Group g of 64: one column per work-item.
-__attribute__((reqd_work_group_size(LAYER_NORM_CHANNELS, 1, 1))) __kernel void layer_norm_reduce(
+// dscale [C], dshift [C]: the parts of layer_norm_bwd added up; a work-item takes every fourth part of a column, then
+// the four sums are added in order. Group g of 64: columns 16 g and the next 15.
+__attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void layer_norm_reduce(
     ARRAY(const real, part), ARRAY(real, dscale), ARRAY(real, dshift), const int columns, const int parts) {
   START(part);
   START(dscale);
   START(dshift);
-  const int j = get_global_id(0);
+  __local real sums[2][LAYER_NORM_ITEMS];
+  const int l = get_local_id(0), lanes = LAYER_NORM_ITEMS / LAYER_NORM_CHANNELS;
+  const int j = (int)get_group_id(0) * LAYER_NORM_CHANNELS + l % LAYER_NORM_CHANNELS;
+  real a = 0, b = 0;
   if (j < columns) {
-    real a = 0, b = 0;
-    for (int p = 0; p < parts; ++p) {
+#pragma unroll 8
+    for (int p = l / LAYER_NORM_CHANNELS; p < parts; p += lanes) {
       a += part[(long)p * columns + j];
       b += part[((long)parts + p) * columns + j];
+    }
+  }
+  sums[0][l] = a;
+  sums[1][l] = b;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (l < LAYER_NORM_CHANNELS && j < columns) {
+    for (int lane = 1; lane < lanes; ++lane) {
+      a += sums[0][lane * LAYER_NORM_CHANNELS + l];
+      b += sums[1][lane * LAYER_NORM_CHANNELS + l];
     }
     dscale[j] = a;
     dshift[j] = b;

@@ -48,9 +48,13 @@ static inline real reduce_lanes_product(const real v, __local real* scratch, con
     if (result < rows * parts) {                                                                                      \
       const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);       \
       const __global S* p = src + row * columns + begin;                                                              \
-      for (long i = lane; i < n; i += lanes) {                                                                        \
-        const real x = LOAD(p + i);                                                                                   \
-        value = what == 3 || what == 5 ? FMA(x, x, value) : reduce_two(what, value, x);                               \
+      if (what == 0) { /* by itself, with several loads on their way */                                               \
+        _Pragma("unroll 8") for (long i = lane; i < n; i += lanes) value += LOAD(p + i);                              \
+      } else {                                                                                                        \
+        _Pragma("unroll 4") for (long i = lane; i < n; i += lanes) {                                                  \
+          const real x = LOAD(p + i);                                                                                 \
+          value = what == 3 || what == 5 ? FMA(x, x, value) : reduce_two(what, value, x);                             \
+        }                                                                                                             \
       }                                                                                                               \
     }                                                                                                                 \
     if (what == 0 || what == 3 || what == 5) {                                                                        \
@@ -84,7 +88,11 @@ static inline real reduce_lanes_product(const real v, __local real* scratch, con
       real value = reduce_first(what);                                                                                \
       if (item < width) {                                                                                             \
         long s = 0;                                                                                                   \
-        for (; s < rows / fold; ++s) value = reduce_two(what, value, LOAD(p + s * stride + item));                    \
+        if (what == 0) {                                                                                              \
+          _Pragma("unroll 8") for (; s < rows / fold; ++s) value += LOAD(p + s * stride + item);                      \
+        } else {                                                                                                      \
+          for (; s < rows / fold; ++s) value = reduce_two(what, value, LOAD(p + s * stride + item));                  \
+        }                                                                                                             \
         if (item < rows % fold * inner) value = reduce_two(what, value, LOAD(p + s * stride + item));                 \
       }                                                                                                               \
       if (fold > 1) {                                                                                                 \

@@ -4,6 +4,7 @@
 // Program: core
 
 #define SOFTMAX_MOST_ITEMS 256
+#define SOFTMAX_HELD 32  // values of a row that a work-item holds in registers, where that is enough
 
 // dst = exp(src - max) / sum(exp(src - max)), or where is_log: src - max - log(sum(exp(src - max))).
 __kernel void softmax_fwd(ARRAY(const stored, src), ARRAY(stored, dst), const long rows, const long columns,
@@ -17,6 +18,28 @@ __kernel void softmax_fwd(ARRAY(const stored, src), ARRAY(stored, dst), const lo
   const __global stored* x = src + (row < rows ? row : 0) * columns;
   __global stored* y = dst + (row < rows ? row : 0) * columns;
   real largest = -INFINITY;
+  if (columns <= SOFTMAX_HELD * lanes) {  // read once
+    real held[SOFTMAX_HELD];
+#pragma unroll
+    for (int e = 0; e < SOFTMAX_HELD; ++e) held[e] = lane + e * lanes < n ? LOAD(x + lane + e * lanes) : -INFINITY;
+#pragma unroll
+    for (int e = 0; e < SOFTMAX_HELD; ++e) largest = sb_max2(largest, held[e]);
+    largest = sb_lanes_max(largest, scratch, lanes);
+    real sum = 0;
+#pragma unroll
+    for (int e = 0; e < SOFTMAX_HELD; ++e) {
+      if (lane + e * lanes >= n) continue;
+      const real distance = held[e] - largest, power = exp(distance);
+      sum += power;
+      held[e] = is_log ? distance : power;
+    }
+    sum = sb_lanes_sum(sum, scratch, lanes);
+    const real log_sum = log(sum), scale = 1 / sum;
+#pragma unroll
+    for (int e = 0; e < SOFTMAX_HELD; ++e)
+      if (lane + e * lanes < n) STORE(is_log ? held[e] - log_sum : held[e] * scale, y + lane + e * lanes);
+    return;  // all items of the launch do
+  }
   for (long i = lane; i < n; i += lanes) largest = sb_max2(largest, LOAD(x + i));
   largest = sb_lanes_max(largest, scratch, lanes);
   real sum = 0;

@@ -19,7 +19,9 @@ namespace {
 constexpr std::int64_t kSplitFrom = 1024;  // a k below this is not split
 constexpr std::int64_t kLeastSplit = 512;  // if the tuner has no choice
 constexpr std::int64_t kMostSplits = 64;
-constexpr std::int64_t kGpuSplitStep = 256;
+constexpr std::int64_t kGpuSplitFrom = 256, kGpuLeastSplit = 128, kGpuSplitStep = 64;
+// Groups that keep a large GPU busy, of tiles of 128 x 128 and of smaller ones.
+constexpr std::int64_t kEnoughLarge = 128, kEnoughSmall = 128;
 
 // What a group costs, in cycles of one vector FMA each; measured on one core of an AMD EPYC (Zen 4).
 constexpr double kReadRows = 0.1;       // per value of A read in place, contiguous along k
@@ -59,6 +61,8 @@ gemm_sizes sizes_of(const GemmProblem& p) {
 
 struct GemmTiles {
   std::int64_t rows = 1, columns = 1, split_k = 0, splits = 1;
+  const char* entry = "gemm";
+  int items_x = 16, items_y = 16;  // of a group of a GPU
 };
 
 // What the packed product multiplies in an instruction; that with quantised rows has single values always.
@@ -117,8 +121,8 @@ double rounded(std::int64_t groups) {
   return (4 * on(2) + 2 * on(4) + on(8)) / 7;
 }
 
-std::int64_t least_split(const Launch& run, std::string_view shapes) {
-  return shapes == "deep" || shapes == "thin" ? run.choice("gemm", shapes, "least_split") : kLeastSplit;
+std::int64_t least_split(const Launch& run, std::string_view shapes, std::int64_t built_in = kLeastSplit) {
+  return shapes == "deep" || shapes == "thin" ? run.choice("gemm", shapes, "least_split") : built_in;
 }
 
 // Tries all tiles that fit the packed blocks of a group, and splits of a long k, to minimise the total time of all
@@ -181,9 +185,9 @@ GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, Mu
   const std::int64_t groups = t.rows * t.columns * p.outer * p.inner;
   const std::string_view shapes = gemm_shape_class(p);
   const std::int64_t enough = run.choice("gemm", shapes, "enough_groups");
-  if (groups < enough && p.k >= kSplitFrom)
-    t.split_k =
-        std::max(least_split(run, shapes), ceil_div(ceil_div(p.k, enough / groups + 1), kGpuSplitStep) * kGpuSplitStep);
+  if (groups < enough && p.k >= kGpuSplitFrom)
+    t.split_k = std::max(least_split(run, shapes, kGpuLeastSplit),
+                         ceil_div(ceil_div(p.k, enough / groups + 1), kGpuSplitStep) * kGpuSplitStep);
   t.splits = ceil_div(p.k, t.split_k);
   return t;
 }
@@ -251,6 +255,8 @@ struct GemmTiling {
   GemmAdd dot, row, tiny;
   GemmTiles (*plan)(const Launch& run, const GemmProblem& p, Dtype real, Multiplies multiplied);
   void (*packed)(Launch& run, KernelCall& call, const GemmCase& x, const GemmTiles& t);
+  // The kernel for a product with matrices of one type: another one than `gemm`, with tiles of its own.
+  GemmTiles (*best)(const Launch& run, const GemmCase& x);
 };
 
 void add_dot(KernelCall& call, const GemmCase& x, std::int64_t rows, std::int64_t columns) {
@@ -301,8 +307,57 @@ void gpu_packed(Launch&, KernelCall& call, const GemmCase& x, const GemmTiles& t
   call.args(gemm_strips{i32_of(t.columns), i32_of(t.split_k)}, x.e.flags);
 }
 
-constexpr PerPersonality<GemmTiling> kGemmTiling{{cpu_dot, cpu_row, cpu_tiny, plan_cpu_tiles, cpu_packed},
-                                                 {gpu_dot, gpu_row, gpu_tiny, plan_gpu_tiles, gpu_packed}};
+GemmTiles cpu_best(const Launch& run, const GemmCase& x) {
+  return plan_cpu_tiles(run, x.p, x.real, multiplies(run, x.real));
+}
+
+// Rows and columns of at most so many values, by shape alone.
+std::int64_t tiles_of(const GemmProblem& p, std::int64_t tile) {
+  return ceil_div(p.m, tile) * ceil_div(p.n, tile) * p.outer * p.inner;
+}
+
+// By matrix units: the large tiles, where there are enough for a large GPU, else the small ones; with splits of a long
+// k where these are too few, too.
+GemmTiles plan_matrix_tiles(const Launch& run, const GemmCase& x) {
+  constexpr const char* kLarge[2][2] = {{"gemm_matrix_ll", "gemm_matrix_ld"}, {"gemm_matrix_dl", "gemm_matrix_dd"}};
+  constexpr const char* kSmall[2][2] = {{"gemm_matrix_small_ll", "gemm_matrix_small_ld"},
+                                        {"gemm_matrix_small_dl", "gemm_matrix_small_dd"}};
+  const GemmProblem& p = x.p;
+  const std::int64_t large = run.constant("gemm_matrix", "GEMM_MATRIX_TILE", x.real);
+  const bool is_large = tiles_of(p, large) >= kEnoughLarge;
+  const std::int64_t tile = is_large ? large : run.constant("gemm_matrix", "GEMM_MATRIX_SMALL_TILE", x.real);
+  const std::size_t a_deep = p.a_col == 1 ? 1 : 0, b_deep = p.b_row == 1 && p.b_col != 1 ? 1 : 0;
+  GemmTiles t{ceil_div(p.m, tile),
+              ceil_div(p.n, tile),
+              p.k,
+              1,
+              (is_large ? kLarge : kSmall)[a_deep][b_deep],
+              i32_of(run.constant("gemm_matrix", "GEMM_MATRIX_ITEMS", x.real)),
+              1};
+  const std::int64_t groups = tiles_of(p, tile), step = run.constant("gemm_matrix", "GEMM_MATRIX_STEP", x.real);
+  if (groups >= kEnoughSmall || p.k < kGpuSplitFrom) return t;
+  const std::int64_t wanted = std::min(ceil_div(kEnoughSmall, groups), p.k / kGpuLeastSplit);
+  t.split_k = ceil_div(ceil_div(p.k, wanted), step) * step;
+  t.splits = ceil_div(p.k, t.split_k);
+  return t;
+}
+
+GemmTiles gpu_best(const Launch& run, const GemmCase& x) {
+  const GemmProblem& p = x.p;
+  const bool has_rows = (p.a_row == 1 || p.a_col == 1) && (p.b_row == 1 || p.b_col == 1);
+  if (has_rows && x.real != real_of(x.real) && run.device().has_ptx_mma()) return plan_matrix_tiles(run, x);
+  GemmTiles t = plan_gpu_tiles(run, p, x.real, Multiplies::values);
+  // Larger tiles where there are enough of them; the sums are the same.
+  const std::int64_t tile = run.constant("gemm_wide", "GEMM_WIDE_TILE", x.real);
+  if (2 * std::min(p.m, p.n) <= tile || tiles_of(p, tile) * t.splits < kEnoughLarge) return t;
+  t.rows = ceil_div(p.m, tile);
+  t.columns = ceil_div(p.n, tile);
+  t.entry = "gemm_wide";
+  return t;
+}
+
+constexpr PerPersonality<GemmTiling> kGemmTiling{{cpu_dot, cpu_row, cpu_tiny, plan_cpu_tiles, cpu_packed, cpu_best},
+                                                 {gpu_dot, gpu_row, gpu_tiny, plan_gpu_tiles, gpu_packed, gpu_best}};
 
 // One row of A times lines of B that are contiguous.
 bool wants_row(const GemmProblem& p) {
@@ -338,15 +393,15 @@ void launch_unpacked(Launch& run, const char* entry, const GemmCase& x, GemmAdd 
 void launch_packed(Launch& run, const GemmCase& x) {
   const GemmTiling& tiling = run.pick(kGemmTiling);
   const GemmProblem& p = x.p;
-  const GemmTiles t = tiling.plan(run, p, x.real, multiplies(run, x.real));
+  const GemmTiles t = tiling.best(run, x);
   const bool split = t.splits > 1;
   GemmCase one = x;
   if (split) one.e.flags = 0;
   const Operand part = split ? run.temp(t.splits * x.batch() * p.m * p.n, real_of(x.real)) : Launch::none();
-  KernelCall call = run.kernel("gemm", x.real);
+  KernelCall call = run.kernel(t.entry, x.real);
   call.args(x.a, x.b, x.e.bias, x.e.residual, split ? Launch::none() : x.c, part, sizes_of(p));
   tiling.packed(run, call, one, t);
-  call.over_tiles(t.rows * t.columns, t.splits, x.batch());
+  call.over_tiles(t.rows * t.columns, t.splits, x.batch(), t.items_x, t.items_y);
   if (split) launch_reduce(run, part, x.e, x.c, p, t.splits, x.real);
 }
 

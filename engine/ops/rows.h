@@ -21,11 +21,14 @@ inline RowShare cpu_rows(std::int64_t rows, std::int64_t columns) {
   return {(rows + each - 1) / each, static_cast<int>(each), 64};
 }
 inline RowShare gpu_rows(std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kLongRow = 1024;  // from here on a row keeps 256 items busy
-  const int group = columns >= kLongRow ? 256 : 64;
-  int lanes = 1;
-  while (lanes < columns && lanes < group) lanes *= 2;
-  const int each = group / lanes;
+  // As few lanes for a row as give a large GPU enough of them all together, and as hold a row in their registers: a
+  // row's sum takes a barrier for each doubling, and in small groups barriers cost less.
+  constexpr std::int64_t kFewLanes = 32, kMostLanes = 256, kHeld = 32, kEnoughLanes = std::int64_t{1} << 17;
+  const auto are_few = [&](std::int64_t lanes) { return rows * lanes < kEnoughLanes || lanes * kHeld < columns; };
+  std::int64_t lanes = 1;
+  while (lanes < columns && (lanes < kFewLanes || (lanes < kMostLanes && are_few(lanes)))) lanes *= 2;
+  const int group = lanes <= 64 ? 64 : 256;
+  const int each = group / static_cast<int>(lanes);
   return {(rows + each - 1) / each, each, group};
 }
 inline constexpr PerPersonality<RowShare (*)(std::int64_t rows, std::int64_t columns)> kRowShares{cpu_rows, gpu_rows};

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "runtime/faults.h"
 #include "runtime/runtime.h"
@@ -26,11 +28,14 @@ bool is_fault(MapFault fault) { return faults().map.load(std::memory_order_relax
 void map_shadow(Block& block) { std::memcpy(block.host, block.device, block.bytes); }
 void unmap_shadow(Block& block) { std::memcpy(block.device, block.host, block.bytes); }
 
+void flush(Space& space, const cl::CommandQueue& queue) {
+  const auto call = [&] { return clFlush(queue()); };
+  check_cl(space.runtime().watchdog()->call("clFlush", space.name(), call), "clFlush", space.name());
+}
+
 void wait_for_transfer(Space& space, const cl::Event& done, const char* call) {
-  Watchdog& watchdog = *space.runtime().watchdog();
-  const auto flush = [&] { return clFlush(space.host_queue()()); };
-  check_cl(watchdog.call("clFlush", space.name(), flush), "clFlush", space.name());
-  watchdog.wait_for(done(), call, "bringing an array to the host", space.name());
+  flush(space, space.host_queue());
+  space.runtime().watchdog()->wait_for(done(), call, "bringing an array to the host", space.name());
 }
 
 }  // namespace
@@ -41,19 +46,27 @@ void map_block(Space& space, Block& block, bool writes, std::size_t length) {
   space.runtime().count_map(length);
   const bool is_shadowed = block.mode == MemoryMode::coarse && block.host != block.device;
   const cl_map_flags flags = writes ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ;
+  std::vector<cl::Event> before;
+  if (block.unmapped()) {
+    const cl::CommandQueue& queue = space.first_device().queue();
+    if (queue()) flush(space, queue);  // none where its device was given up
+    before.push_back(std::exchange(block.unmapped, cl::Event()));
+  }
   if (is_fault(MapFault::skip_map)) {
   } else if (is_shadowed) {
     map_shadow(block);
   } else if (block.mode == MemoryMode::coarse) {
     cl::Event done;
     // The wrappers give the calls of shared memory the names of those of buffers.
-    check_cl(clEnqueueSVMMap(space.host_queue()(), CL_FALSE, flags, block.device, block.bytes, 0, nullptr, &done()),
-             "clEnqueueSVMMap", space.name());
+    check_cl(
+        clEnqueueSVMMap(space.host_queue()(), CL_FALSE, flags, block.device, block.bytes,
+                        static_cast<cl_uint>(before.size()), before.empty() ? nullptr : &before.front()(), &done()),
+        "clEnqueueSVMMap", space.name());
     wait_for_transfer(space, done, "clEnqueueSVMMap");
   } else {
     cl::Event done;
     const void* const mapped = on_device(space.name(), [&] {
-      return space.host_queue().enqueueMapBuffer(block.buffer, CL_FALSE, flags, 0, block.bytes, nullptr, &done);
+      return space.host_queue().enqueueMapBuffer(block.buffer, CL_FALSE, flags, 0, block.bytes, &before, &done);
     });
     wait_for_transfer(space, done, "clEnqueueMapBuffer");
     if (mapped != block.host)
@@ -72,11 +85,13 @@ void unmap_block(Space& space, Block& block) {
     if (block.mapped == Block::Mapped::write) unmap_shadow(block);
   } else {
     const cl::CommandQueue& queue = space.first_device().queue();
+    cl::Event done;
     if (block.mode == MemoryMode::coarse)
-      check_cl(clEnqueueSVMUnmap(queue(), block.device, 0, nullptr, nullptr), "clEnqueueSVMUnmap", space.name());
+      check_cl(clEnqueueSVMUnmap(queue(), block.device, 0, nullptr, &done()), "clEnqueueSVMUnmap", space.name());
     else
-      check_cl(clEnqueueUnmapMemObject(queue(), block.buffer(), block.host, 0, nullptr, nullptr),
+      check_cl(clEnqueueUnmapMemObject(queue(), block.buffer(), block.host, 0, nullptr, &done()),
                "clEnqueueUnmapMemObject", space.name());
+    block.unmapped = std::move(done);
     space.note_housekeeping();
   }
   block.mapped = Block::Mapped::no;

@@ -29,6 +29,7 @@ struct Storage::Block {
   cl::Buffer buffer;            // hostptr and copy
   cl::Buffer alias;             // for CLBlast, made at first use
   Mapped mapped = Mapped::no;
+  cl::Event unmapped;  // the last unmap, on the first device's queue; a map on the host's queue comes after it
   bool is_guarded = false;
   Protection protection = Protection::off;
   bool is_open = true;  // with protection: the host may touch the pages

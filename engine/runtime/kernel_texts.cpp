@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -260,6 +261,31 @@ std::int64_t kernel_constant(Personality personality, int vector_width, std::str
     throw ArgumentError("kernel constant: " + wanted + " in " + file + " is no integer: '" + *value + "'");
   }
   throw ArgumentError("kernel constant: " + file + " does not define " + std::string(name));
+}
+
+std::string with_files_of(std::string log, const std::string& text) {
+  const std::string whole = "<kernel>:", mark = "#line ";
+  if (log.find(whole) == std::string::npos) return log;
+  std::vector<std::string> places = {""};  // of each line of the text: file and line
+  std::string file;
+  int number = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    places.push_back(file + ":" + std::to_string(++number));
+    const std::size_t name = line.find('"');
+    if (line.rfind(mark, 0) != 0 || name == std::string::npos) continue;
+    file = line.substr(name + 1, line.rfind('"') - name - 1);
+    number = std::atoi(line.c_str() + mark.size()) - 1;
+  }
+  for (std::size_t at = log.find(whole); at != std::string::npos; at = log.find(whole, at + 1)) {
+    std::size_t end = at + whole.size();
+    while (end < log.size() && std::isdigit(static_cast<unsigned char>(log[end]))) ++end;
+    const long line = std::atol(log.c_str() + at + whole.size());
+    if (line < 1 || line >= static_cast<long>(places.size()) || places[static_cast<std::size_t>(line)][0] == ':')
+      continue;
+    log.replace(at, end - at, places[static_cast<std::size_t>(line)]);
+  }
+  return log;
 }
 
 std::string first_file_in_log(const std::string& log, const std::string& otherwise) {

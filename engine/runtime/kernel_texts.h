@@ -34,6 +34,10 @@ std::string file_of_entry(const KernelFiles& files, const std::string& entry);
 std::int64_t kernel_constant(Personality personality, int vector_width, std::string_view stem, std::string_view name,
                              const std::map<std::string, std::string>& chosen = {});
 
+// The log of a compiler that does not follow #line and names lines of the whole text ("<kernel>:1164:46:", NVIDIA's),
+// with the files and lines that the text's #line say in their place.
+std::string with_files_of(std::string log, const std::string& text);
+
 // The first file that a compiler's log names ("cpu/softmax.cl"); `otherwise` if it names none.
 std::string first_file_in_log(const std::string& log, const std::string& otherwise);
 

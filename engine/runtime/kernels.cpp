@@ -132,6 +132,7 @@ std::string KernelLibrary::defines(Dtype dtype) const {
     text += " -DSAMEBYTES_BF16_TILES";
   else if (dtype == bf16 && device_.has_bf16_dots())
     text += " -DSAMEBYTES_BF16_DOTS";
+  if (is_16_bit(dtype) && device_.has_ptx_mma()) text += " -DSAMEBYTES_MATRIX_PTX";
   return text;
 }
 
@@ -173,7 +174,7 @@ const KernelLibrary::Built& KernelLibrary::program(Dtype real, const std::string
   if (status != CL_SUCCESS) {
     std::string log;
     try {
-      log = built.program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_.handle());
+      log = with_files_of(built.program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_.handle()), source.text);
     } catch (const cl::Error& error) {
       log = "(clBuildProgram failed, and " + std::string(error.what()) +
             ", which has the log: " + status_name(error.err()) + ")";

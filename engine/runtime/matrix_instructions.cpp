@@ -33,16 +33,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Row {
-  CpuInstruction instruction;
+  Instruction instruction;
   const char* name;
 };
 constexpr Row kInstructionRows[] = {
-    {CpuInstruction::avx512_bf16, "avx512_bf16"}, {CpuInstruction::avx512_vnni, "avx512_vnni"},
-    {CpuInstruction::avx_vnni, "avx_vnni"},       {CpuInstruction::amx_bf16, "amx_bf16"},
-    {CpuInstruction::amx_int8, "amx_int8"},
+    {Instruction::avx512_bf16, "avx512_bf16"}, {Instruction::avx512_vnni, "avx512_vnni"},
+    {Instruction::avx_vnni, "avx_vnni"},       {Instruction::amx_bf16, "amx_bf16"},
+    {Instruction::amx_int8, "amx_int8"},       {Instruction::ptx_mma, "ptx_mma"},
 };
 
-const Row& row_of(CpuInstruction instruction) { return kInstructionRows[static_cast<std::size_t>(instruction)]; }
+const Row& row_of(Instruction instruction) { return kInstructionRows[static_cast<std::size_t>(instruction)]; }
 
 constexpr const char* kInstructionsAbout =
     "Which matrix instructions of the CPU kernels may use on a device: a small kernel tried each one that the CPU has. "
@@ -80,13 +80,22 @@ bool is_being_tried(const std::string& verdict) {
   return process > 0 && process != getpid() && kill(process, 0) == 0;
 }
 
+// A compiler that does not take the assembly says so, but takes a while.
+bool compiles_ptx(const DeviceInfo& info) {
+  return info.type == "gpu" && info.platform.find("NVIDIA") != std::string::npos;
+}
+
 // Empty if kernels of the device may use it.
 std::string trouble_of(const Row& row, const DeviceInfo& info, cl_device_id device) {
   static Mutex& mutex = *new Mutex;
   static auto& known = *new std::map<std::string, std::string>;  // device and instruction
-  if (info.type != "cpu" || info.platform.find("Portable Computing Language") == std::string::npos)
-    return "tried with PoCL's CPU devices only";
-  if (!cpu_has(row.instruction)) return "the CPU does not have it";
+  if (row.instruction == Instruction::ptx_mma) {
+    if (!compiles_ptx(info)) return "tried with NVIDIA's driver only";
+  } else {
+    if (info.type != "cpu" || info.platform.find("Portable Computing Language") == std::string::npos)
+      return "tried with PoCL's CPU devices only";
+    if (!cpu_has(row.instruction)) return "the CPU does not have it";
+  }
   const MutexLock lock(mutex);
   const std::string key = key_of_device(info), path = instructions_path(info);
   if (const auto found = known.find(key + row.name); found != known.end()) return found->second;
@@ -173,10 +182,10 @@ InstructionVerdicts read_instruction_verdicts(const std::string& path) {
   return verdicts;
 }
 
-CpuInstructions instructions_named(std::string_view words) {
+Instructions instructions_named(std::string_view words) {
   if (words.empty() || words == "1") return kAllInstructions;
   if (words == "0") return kNoInstructions;
-  CpuInstructions named = kNoInstructions;
+  Instructions named = kNoInstructions;
   std::string names;
   for (const Row& row : kInstructionRows) names += std::string(names.empty() ? "" : ", ") + row.name;
   for (std::size_t begin = 0; begin <= words.size();) {
@@ -193,7 +202,7 @@ CpuInstructions instructions_named(std::string_view words) {
   return named;
 }
 
-bool cpu_has(CpuInstruction instruction) {
+bool cpu_has(Instruction instruction) {
 #if defined(__x86_64__)
   constexpr std::uint64_t kYmm = 0x6, kZmm = 0xe6;  // SSE and AVX; with masks and both parts of zmm
   constexpr unsigned kAvx512F = 1U << 16, kVnni512 = 1U << 11, kVnni = 1U << 4, kBf16 = 1U << 5, kAmxBf16 = 1U << 22,
@@ -205,11 +214,12 @@ bool cpu_has(CpuInstruction instruction) {
     return (features.d & (kAmxTile | kind)) == (kAmxTile | kind) && has_tile_registers();
   };
   switch (instruction) {
-    case CpuInstruction::avx512_bf16: return has_zmm && (more.a & kBf16) != 0;
-    case CpuInstruction::avx512_vnni: return has_zmm && (features.c & kVnni512) != 0;
-    case CpuInstruction::avx_vnni: return (saved & kYmm) == kYmm && (more.a & kVnni) != 0;
-    case CpuInstruction::amx_bf16: return has_tiles(kAmxBf16);
-    case CpuInstruction::amx_int8: return has_tiles(kAmxInt8);
+    case Instruction::avx512_bf16: return has_zmm && (more.a & kBf16) != 0;
+    case Instruction::avx512_vnni: return has_zmm && (features.c & kVnni512) != 0;
+    case Instruction::avx_vnni: return (saved & kYmm) == kYmm && (more.a & kVnni) != 0;
+    case Instruction::amx_bf16: return has_tiles(kAmxBf16);
+    case Instruction::amx_int8: return has_tiles(kAmxInt8);
+    case Instruction::ptx_mma: return false;
   }
 #else
   (void)instruction;
@@ -217,14 +227,14 @@ bool cpu_has(CpuInstruction instruction) {
   return false;
 }
 
-bool can_use(CpuInstruction instruction, const DeviceInfo& info, cl_device_id device) {
+bool can_use(Instruction instruction, const DeviceInfo& info, cl_device_id device) {
   return trouble_of(row_of(instruction), info, device).empty();
 }
 
 std::vector<MatrixInstruction> find_matrix_instructions(const DeviceInfo& info, cl_device_id device) {
   std::vector<MatrixInstruction> found;
-  if (info.type != "cpu") return found;
   for (const Row& row : kInstructionRows) {
+    if (row.instruction == Instruction::ptx_mma ? !compiles_ptx(info) : info.type != "cpu") continue;
     const std::string trouble = trouble_of(row, info, device);
     found.push_back({row.name, trouble.empty(), trouble});
   }

@@ -68,6 +68,38 @@ void trial(__global const uint* a, __global const uint* b, __global uint* c) {
 }
 )CL";
 
+// A warp: c [16][8] += a [16][16] * b [8][16]', of bf16 in pairs, brought into local memory by cp.async and read by
+// ldmatrix, as the kernels of matrix products do. Each of the arrays has kTileWords words.
+constexpr const char* kPtxTrial = R"CL(
+__kernel __attribute__((reqd_work_group_size(32, 1, 1)))
+void trial(__global const uint* a, __global const uint* b, __global uint* c) {
+  __local uint tiles[256] __attribute__((aligned(128)));
+  const int lane = get_local_id(0), low = lane & 7, odd = lane >> 3 & 1, high = lane >> 4;
+  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                   : : "r"((uint)(ulong)(tiles + 4 * lane)), "l"(a + 4 * lane), "r"(16) : "memory");
+  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                   : : "r"((uint)(ulong)(tiles + 128 + 4 * lane)), "l"(b + 4 * (lane & 15)), "r"(lane < 16 ? 16 : 0)
+                   : "memory");
+  __asm__ volatile("cp.async.commit_group;" : : : "memory");
+  __asm__ volatile("cp.async.wait_group 0;" : : : "memory");
+  barrier(CLK_LOCAL_MEM_FENCE);
+  uint x[4], y[4];
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                   : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                   : "r"((uint)(ulong)(tiles + (low + 8 * odd) * 8 + 4 * high)) : "memory");
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                   : "=r"(y[0]), "=r"(y[1]), "=r"(y[2]), "=r"(y[3])
+                   : "r"((uint)(ulong)(tiles + 128 + (low + 8 * high) * 8 + 4 * odd)) : "memory");
+  __global float* at = (__global float*)c + lane / 4 * 8 + lane % 4 * 2;
+  float sums[4] = {at[0], at[1], at[64], at[65]};
+  __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                   "{%0,%1,%2,%3};"
+                   : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                   : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+  at[0] = sums[0], at[1] = sums[1], at[64] = sums[2], at[65] = sums[3];
+}
+)CL";
+
 std::uint32_t word_of(float value) {
   std::uint32_t word = 0;
   std::memcpy(&word, &value, sizeof word);
@@ -152,21 +184,44 @@ TrialData tiles_of_bytes() {
   return tiles_of(4, false, [](int x, std::size_t j) { return (static_cast<std::uint32_t>(x) & 0xffU) << 8 * j; });
 }
 
+TrialData warp_of_bf16() {
+  constexpr std::size_t kRows = 16, kColumns = 8, kDepth = 16;
+  TrialData t = empty_data(kTileWords);
+  const auto put = [](Words& words, std::size_t at, int x) {
+    words[at / 2] |= word_of(static_cast<float>(x)) >> 16 << 16 * (at % 2);
+  };
+  for (std::size_t i = 0; i < kRows; ++i) {
+    for (std::size_t p = 0; p < kDepth; ++p) {
+      put(t.a, i * kDepth + p, small_value(i, p, 1));
+      if (i < kColumns) put(t.b, i * kDepth + p, small_value(i, p, 2));
+    }
+    for (std::size_t j = 0; j < kColumns; ++j) {
+      int sum = small_value(i, j, 3);
+      t.c[i * kColumns + j] = word_of(static_cast<float>(sum));
+      for (std::size_t p = 0; p < kDepth; ++p) sum += small_value(i, p, 1) * small_value(j, p, 2);
+      t.want[i * kColumns + j] = word_of(static_cast<float>(sum));
+    }
+  }
+  return t;
+}
+
 struct Trial {
-  CpuInstruction instruction;
+  Instruction instruction;
   const char* kernel;
   const char* code;  // AT&T: the last operand is overwritten
   int lanes;         // of a vector
   const char* word;  // the type of a lane
   int replaces;      // multiply-adds of as many lanes that one stands for, where it must be faster than they; else 0
   TrialData (*data)();
+  std::size_t items = 1;  // of the one group
 };
 constexpr Trial kTrials[] = {
-    {CpuInstruction::avx512_bf16, kVectorTrial, "vdpbf16ps %2, %1, %0", 16, "float", 2, pairs_of_bf16},
-    {CpuInstruction::avx512_vnni, kVectorTrial, "vpdpbusd %2, %1, %0", 16, "int", 0, fours_of_bytes},
-    {CpuInstruction::avx_vnni, kVectorTrial, "%{vex%} vpdpbusd %2, %1, %0", 8, "int", 0, fours_of_bytes},
-    {CpuInstruction::amx_bf16, kTileTrial, "tdpbf16ps %%tmm2, %%tmm1, %%tmm0", 16, "float", 0, tiles_of_bf16},
-    {CpuInstruction::amx_int8, kTileTrial, "tdpbssd %%tmm2, %%tmm1, %%tmm0", 16, "int", 0, tiles_of_bytes},
+    {Instruction::avx512_bf16, kVectorTrial, "vdpbf16ps %2, %1, %0", 16, "float", 2, pairs_of_bf16},
+    {Instruction::avx512_vnni, kVectorTrial, "vpdpbusd %2, %1, %0", 16, "int", 0, fours_of_bytes},
+    {Instruction::avx_vnni, kVectorTrial, "%{vex%} vpdpbusd %2, %1, %0", 8, "int", 0, fours_of_bytes},
+    {Instruction::amx_bf16, kTileTrial, "tdpbf16ps %%tmm2, %%tmm1, %%tmm0", 16, "float", 0, tiles_of_bf16},
+    {Instruction::amx_int8, kTileTrial, "tdpbssd %%tmm2, %%tmm1, %%tmm0", 16, "int", 0, tiles_of_bytes},
+    {Instruction::ptx_mma, kPtxTrial, "", 2, "uint", 0, warp_of_bf16, 32},
 };
 
 class TrialQueue {
@@ -174,8 +229,8 @@ class TrialQueue {
   TrialQueue(const cl::Context& context, const cl::Device& device)
       : name_(device.getInfo<CL_DEVICE_NAME>()), queue_(make_queue(context, device, 0, name_)) {}
 
-  void run(const cl::Kernel& kernel) const {
-    queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1));
+  void run(const cl::Kernel& kernel, std::size_t items = 1) const {
+    queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(items), cl::NDRange(items));
     watchdog_.finish(queue_, name_);
   }
   // By a map: a device that is given up writes to no memory of ours later.
@@ -209,7 +264,7 @@ double pace_of(const cl::Program& program, const TrialQueue& queue, const char* 
 
 }  // namespace
 
-std::string try_instruction(CpuInstruction instruction, cl_device_id handle) {
+std::string try_instruction(Instruction instruction, cl_device_id handle) {
   const Trial& trial = kTrials[static_cast<std::size_t>(instruction)];
   const cl::Device device = borrow(handle);
   const cl::Context context(device);
@@ -230,7 +285,7 @@ std::string try_instruction(CpuInstruction instruction, cl_device_id handle) {
     buffers[i] = cl::Buffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, words[i]->data());
     kernel.setArg(i, buffers[i]);
   }
-  queue.run(kernel);
+  queue.run(kernel, trial.items);
   Words came(data.c.size());
   queue.read(buffers[2], bytes, came.data());
   if (came != data.want) return "a kernel with it gave wrong numbers";

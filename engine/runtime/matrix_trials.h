@@ -8,9 +8,9 @@
 
 namespace samebytes::detail {
 
-// Builds and runs the kernel of an instruction that the CPU has. Empty if its numbers are right and, where it stands
-// for multiply-adds, it is faster than they are; else why kernels do without it. Throws cl::Error where the driver
-// fails.
-std::string try_instruction(CpuInstruction instruction, cl_device_id handle);
+// Builds and runs the kernel of an instruction that the CPU has, or that the driver's compiler knows. Empty if its
+// numbers are right and, where it stands for multiply-adds, it is faster than they are; else why kernels do without it.
+// Throws cl::Error where the driver fails.
+std::string try_instruction(Instruction instruction, cl_device_id handle);
 
 }  // namespace samebytes::detail

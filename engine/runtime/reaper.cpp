@@ -35,7 +35,7 @@ void Reaper::drain() {
 void Reaper::finish(Item item) {
   const TicketPtr ticket = std::move(item.ticket);
   const std::function<void()> job = std::move(item.job);
-  if (ticket) ticket->wait_quietly();
+  if (ticket) ticket->wait_quietly(true);
   try {
     job();
   } catch (...) {

@@ -68,14 +68,17 @@ void Device::finish(const Watchdog::Pending& pending) {
       queue_, info_.name, pending ? pending : [this] { return runtime().pending_text(); });
 }
 
-bool Device::has(CpuInstruction instruction, std::atomic<int>& answer) const {
+bool Device::has(Instruction instruction, std::atomic<int>& answer) const {
   constexpr int kUnknown = -1, kLanes = 16;
   int has = answer.load(std::memory_order_relaxed);
   if (has == kUnknown) {
-    const bool may = (space_.runtime().options().matrix_instructions & bit_of(instruction)) != 0 &&
-                     personality() == Personality::cpu && vector_width(Dtype::f32) == kLanes;
-    const auto works = [&] {  // a dry run runs no trial
-      return space_.runtime().is_dry() ? cpu_has(instruction) : can_use(instruction, info_, handle_());
+    const bool fits = instruction == Instruction::ptx_mma
+                          ? personality() == Personality::gpu
+                          : personality() == Personality::cpu && vector_width(Dtype::f32) == kLanes;
+    const bool may = fits && (space_.runtime().options().matrix_instructions & bit_of(instruction)) != 0;
+    const auto works = [&] {  // a dry run runs no trial on a CPU
+      return space_.runtime().is_dry() && instruction != Instruction::ptx_mma ? cpu_has(instruction)
+                                                                              : can_use(instruction, info_, handle_());
     };
     has = may && works() ? 1 : 0;
     answer.store(has, std::memory_order_relaxed);
@@ -110,6 +113,8 @@ Runtime::Runtime(RuntimeOptions options)
   if (options_.steps_in_flight < 1)
     throw ArgumentError("engine: steps_in_flight must be 1 or more, got " + std::to_string(options_.steps_in_flight));
   open_devices();
+  const auto is_a_cpu = [](const auto& device) { return device->info().type == "cpu"; };
+  if (std::none_of(devices_.begin(), devices_.end(), is_a_cpu)) watchdog_->set_waiting(Waiting::looks);
   for (const auto& space : spaces_) space->open_memory(options_);
 }
 

@@ -51,12 +51,12 @@ struct RuntimeOptions {
   bool forbid_copies = false;
   std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and the available memory
   int steps_in_flight = 3;
-  double stall_seconds = 300;       // after which a wait ends with a DeviceError; 0: never
-  bool dry_run = false;             // builds, allocates and enqueues nothing, but counts everything
-  bool profile = false;             // queues record the times of their commands
-  bool fallback = false;            // adds a spare CPU device for what the others cannot run
-  std::optional<GivenQueue> given;  // instead of device, devices and split
-  CpuInstructions matrix_instructions = kAllInstructions;  // those that kernels use where they work
+  double stall_seconds = 300;                           // after which a wait ends with a DeviceError; 0: never
+  bool dry_run = false;                                 // builds, allocates and enqueues nothing, but counts everything
+  bool profile = false;                                 // queues record the times of their commands
+  bool fallback = false;                                // adds a spare CPU device for what the others cannot run
+  std::optional<GivenQueue> given;                      // instead of device, devices and split
+  Instructions matrix_instructions = kAllInstructions;  // those that kernels use where they work
   std::string kernel_compiler;        // a program that compiles kernels beside this one (compilers.h); empty: none
   std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nullopt: the device's own store
 };
@@ -80,9 +80,11 @@ class Device {
   const cl::CommandQueue& queue() const { return queue_; }
   void finish(const Watchdog::Pending& pending = {});  // waits for everything enqueued on it
   // Whether products of bf16 use vdpbf16ps; the first call tries it (matrix_instructions.h).
-  bool has_bf16_dots() const { return has(CpuInstruction::avx512_bf16, bf16_dots_); }
+  bool has_bf16_dots() const { return has(Instruction::avx512_bf16, bf16_dots_); }
   // The same of tdpbf16ps; every CPU that has it rounds by an instruction of AVX512-BF16, too.
-  bool has_bf16_tiles() const { return has(CpuInstruction::amx_bf16, bf16_tiles_); }
+  bool has_bf16_tiles() const { return has(Instruction::amx_bf16, bf16_tiles_); }
+  // Whether products of 16-bit types use mma.sync of NVIDIA's GPUs.
+  bool has_ptx_mma() const { return has(Instruction::ptx_mma, ptx_mma_); }
   KernelLibrary& kernels() { return kernels_; }
   KernelCache* kernel_cache() const;  // null: its driver keeps no kernels that we know of
   // Processes that compile kernels for it, with RuntimeOptions::kernel_compiler; null: this one does.
@@ -98,7 +100,7 @@ class Device {
   Runtime& runtime() { return space_.runtime(); }
 
  private:
-  bool has(CpuInstruction instruction, std::atomic<int>& answer) const;
+  bool has(Instruction instruction, std::atomic<int>& answer) const;
   Space& space_;
   int index_;
   DeviceInfo info_;
@@ -106,7 +108,7 @@ class Device {
   cl::Device handle_;
   cl::CommandQueue queue_;
   bool runs_host_functions_ = false;
-  mutable std::atomic<int> bf16_dots_ = -1, bf16_tiles_ = -1;  // -1: not yet asked
+  mutable std::atomic<int> bf16_dots_ = -1, bf16_tiles_ = -1, ptx_mma_ = -1;  // -1: not yet asked
   const std::unique_ptr<Compilers> compilers_;
   KernelLibrary kernels_;
   QueueClock clock_;

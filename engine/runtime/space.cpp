@@ -31,8 +31,10 @@ void Space::open_memory(const RuntimeOptions& options) {
   setup.watchdog = runtime_.watchdog();
   setup.has_shadow = coarse_shadow_;
   setup.is_exact = allocator == "exact";
-  // A simulator that checks every access (Oclgrind) needs no guards around the array.
-  setup.has_guards = setup.is_exact && !setup.is_dry && info_.platform != "Oclgrind" && mode() != MemoryMode::copy;
+  // A simulator that checks every access (Oclgrind) needs no guards around the array. Maps bring the bytes of the array
+  // alone, so the host sees guards only where it has the device's memory.
+  setup.has_guards = setup.is_exact && !setup.is_dry && info_.platform != "Oclgrind" && info_.type == "cpu" &&
+                     mode() != MemoryMode::copy;
   setup.protection = setup.is_dry ? Protection::off : wanted_protection();
   // The driver's threads must have been started with the right to the key, which is known of PoCL's.
   const auto has_keys = [&] {

@@ -134,7 +134,7 @@ void Ticket::ring_at_ends(const Bell& bell) {
     if (is_last_of_queue(i)) bell.attach(entries_[i].event());
 }
 
-void Ticket::wait_quietly() noexcept {
+void Ticket::wait_quietly(bool is_patient) noexcept {
   if (state_.load(std::memory_order_acquire) >= State::done) return;
   {
     MutexLock lock(mutex_);
@@ -142,7 +142,8 @@ void Ticket::wait_quietly() noexcept {
   }
   if (is_done()) return;
   const auto start = Watchdog::Clock::now();
-  const Bell bell;
+  const Waiting waiting = watchdog_->waiting();
+  const Bell bell(is_patient && waiting == Waiting::looks ? Waiting::naps : waiting);
   ring_at_ends(bell);
   while (!is_done()) {
     if (watchdog_->ends_wait(start, device_, [this] { return pending_text(); })) return abandon(-1, watchdog_->why());
@@ -157,7 +158,7 @@ void Ticket::wait_so_far() {
   };
   if (!ended()) {
     const auto start = Watchdog::Clock::now();
-    const Bell bell;
+    const Bell bell(watchdog_->waiting());
     ring_at_ends(bell);
     while (!ended()) {
       if (watchdog_->ends_wait(start, device_, [this] { return pending_text(); }))

@@ -54,8 +54,9 @@ class Ticket {
   void close();          // nothing is added afterwards
   bool is_done() const;  // never blocks; a failed ticket is done
   bool is_failed() const { return state_.load(std::memory_order_acquire) == State::failed; }  // known to have failed
-  void wait();                       // blocks; throws DeviceError if something failed (at every call)
-  void wait_quietly() noexcept;      // blocks; for destructors and the reaper
+  void wait();  // blocks; throws DeviceError if something failed (at every call)
+  // Blocks; for destructors and the reaper. is_patient: nobody waits for this wait.
+  void wait_quietly(bool is_patient = false) noexcept;
   void wait_so_far();                // for the submission itself: everything added up to now
   std::string failure() const;       // "matmul: CL_OUT_OF_RESOURCES"; empty if nothing failed
   std::string pending_text() const;  // what has not ended

@@ -121,9 +121,9 @@ Table cpu_table() {
 Table gpu_table() {
   Table t;
   choice(t, "gemm", kGemmClasses, "enough_groups", 128, {1, 65536}, {64, 256, 512, 32});
-  choice(t, "gemm", {"deep", "thin"}, "least_split", 512, {32, 1 << 20, 32}, {256, 128, 1024});
+  choice(t, "gemm", {"deep", "thin"}, "least_split", 128, {32, 1 << 20, 32}, {256, 64, 512});
   word(t, "conv", {"forward", "input", "filter"}, "algorithm", "conv", kGpuConvAlgorithms);
-  choice(t, "conv", {"filter"}, "enough_groups", 256, {1, 65536}, {128, 512, 1024});
+  choice(t, "conv", {"filter"}, "enough_groups", 1024, {1, 65536}, {128, 256, 512, 2048});
   word(t, "gemm", kGemmClasses, "provider", "clblast", kGemmProviders);
   return t;
 }

@@ -1,6 +1,6 @@
 #include "runtime/watchdog.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <map>
 #include <thread>
 
@@ -15,6 +15,12 @@ namespace {
 constexpr std::chrono::milliseconds kBellPause{5};
 constexpr std::chrono::microseconds kBellPollInterval{20};
 constexpr std::chrono::milliseconds kTryPause{1};
+// A wait that looks does so all the time for so long, but leaves the driver's lock to others in between; then after
+// parts of what it has waited, up to the longest.
+constexpr std::chrono::milliseconds kLookOnly{1}, kLongestPause{1};
+constexpr std::chrono::microseconds kLookPause{5};
+constexpr int kPausePart = 16;
+constexpr std::chrono::microseconds kNap{500};
 
 // The driver calls back when events end. It gets a number instead of a pointer, so nothing must be kept alive for calls
 // that never come (PoCL 3.1 makes none for some failed events) or come late.
@@ -39,27 +45,47 @@ void count_events(std::uintptr_t bell, int more) {
 
 void CL_CALLBACK ring(cl_event, cl_int, void* bell) { count_events(reinterpret_cast<std::uintptr_t>(bell), -1); }
 
-}  // namespace
-
-Bell::Bell() {
+std::uintptr_t new_bell(Waiting waiting) {
   static std::atomic<std::uintptr_t> last{0};
-  number_ = ++last;
+  if (waiting != Waiting::rings) return 0;
+  const std::uintptr_t number = ++last;
   MutexLock lock(bells().mutex);
-  bells().left[number_] = 0;
+  bells().left[number] = 0;
+  return number;
 }
 
+}  // namespace
+
+Bell::Bell(Waiting waiting) : waiting_(waiting), number_(new_bell(waiting)) {}
+
 Bell::~Bell() {
+  if (number_ == 0) return;
   MutexLock lock(bells().mutex);
   bells().left.erase(number_);
 }
 
 void Bell::attach(cl_event event) const {
+  if (number_ == 0) return;
   count_events(number_, 1);
   if (clSetEventCallback(event, CL_COMPLETE, ring, reinterpret_cast<void*>(number_)) != CL_SUCCESS)
     count_events(number_, -1);
 }
 
 void Bell::wait() const {
+  if (waiting_ == Waiting::naps) {
+    std::this_thread::sleep_for(kNap);
+    return;
+  }
+  if (waiting_ == Waiting::looks) {
+    const Watchdog::Clock::duration waited = Watchdog::Clock::now() - start_;
+    if (waited < kLookOnly) {
+      for (const auto next = Watchdog::Clock::now() + kLookPause; Watchdog::Clock::now() < next;)
+        std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::min<Watchdog::Clock::duration>(waited / kPausePart, kLongestPause));
+    }
+    return;
+  }
   MutexLock lock(bells().mutex);
   if (bells().left[number_] > 0)
     bells().rung.wait_for(bells().mutex, kBellPause);
@@ -120,7 +146,7 @@ void Watchdog::wait_until(cl_event event, const char* name, const std::string& w
       throw DeviceError(what + ": " + name + " on " + device + " was given up", name, "", device);
     }
     if (!bell)
-      bell.emplace().attach(event);
+      bell.emplace(waiting()).attach(event);
     else
       bell->wait();
   }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,11 +18,17 @@
 
 namespace samebytes::detail {
 
+// How a wait passes the time between two looks at its events. rings: it sleeps until the driver calls back or the next
+// look is due, and takes no core from a CPU device. looks: it looks all the time at first, then sleeps for small parts
+// of what it has waited; a GPU leaves the host's cores free, and its driver's calls come late (NVIDIA's by 2 ms). naps:
+// it looks now and then, for whom nobody waits: each look takes the driver's lock, which who enqueues needs.
+enum class Waiting : std::uint8_t { rings, looks, naps };
+
 // Sleeps until one of the events to which it was attached ends, or the next check is due. Polling alone must do where a
 // driver refuses callbacks or never makes them.
 class Bell {
  public:
-  Bell();
+  explicit Bell(Waiting waiting);
   ~Bell();
   Bell(const Bell&) = delete;
   Bell& operator=(const Bell&) = delete;
@@ -29,7 +36,9 @@ class Bell {
   void wait() const;
 
  private:
-  std::uintptr_t number_ = 0;
+  const Waiting waiting_;
+  const std::uintptr_t number_;  // 0: never rung
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 // PoCL marks a failed command only with -1, whose name would say that a device was not found.
@@ -63,6 +72,10 @@ class Watchdog {
   // As `wait_for`, for whatever was enqueued on the queue so far, but its failures are reported by their own tickets.
   void finish(const cl::CommandQueue& queue, const std::string& device, const Pending& pending = {});
 
+  // rings, until it is told otherwise.
+  Waiting waiting() const { return waiting_.load(std::memory_order_relaxed); }
+  void set_waiting(Waiting waiting) { waiting_.store(waiting, std::memory_order_relaxed); }
+
   // Whether a wait since `start` takes too long.
   bool is_stalled(Clock::time_point start) const;
   double stall_seconds() const { return stall_seconds_; }
@@ -84,6 +97,7 @@ class Watchdog {
   cl_int call_again(const char* name, const std::string& device, cl_int failed, const std::function<cl_int()>& fn);
 
   const double stall_seconds_;
+  std::atomic<Waiting> waiting_{Waiting::rings};
   std::atomic<bool> is_given_up_{false};
   mutable Mutex mutex_;
   std::string why_ SAMEBYTES_GUARDED_BY(mutex_);

@@ -75,15 +75,14 @@ struct HandOver {
 // mode that fails is left out, and the log says why.
 std::vector<HandOver> measure_hand_over(const DeviceInfo& device, std::size_t bytes = std::size_t{64} << 20);
 
-// An instruction of CPUs that multiplies narrow types and sums in wider ones, and whether kernels may use it on a
-// device.
+// An instruction that multiplies narrow types and sums in wider ones, and whether kernels may use it on a device.
 struct MatrixInstruction {
-  std::string name;     // "avx512_bf16", "avx512_vnni", "avx_vnni", "amx_bf16", "amx_int8"
-  bool works = false;   // the CPU has it, and a small kernel gave the right numbers
+  std::string name;     // "avx512_bf16", "avx512_vnni", "avx_vnni", "amx_bf16", "amx_int8"; of NVIDIA's GPUs "ptx_mma"
+  bool works = false;   // the device has it, and a small kernel gave the right numbers
   std::string trouble;  // why it does not
 };
-// All that Samebytes knows of, of a CPU device, each tried once: the CPU is asked first, and an instruction that it
-// lacks is not run. What came of it is kept in instructions.json beside the tuner's stores.
+// All that Samebytes knows of for a device of its kind, each tried once: a CPU is asked first, and an instruction that
+// it lacks is not run. What came of it is kept in instructions.json beside the tuner's stores.
 std::vector<MatrixInstruction> find_matrix_instructions(const DeviceInfo& device);
 
 // All of a device. Empty where the device is refused or cannot run the probe.

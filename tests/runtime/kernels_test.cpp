@@ -36,11 +36,16 @@ class KernelFolder {
   std::filesystem::path path_;
 };
 
+// "cpu/" or "gpu/", where the kernels of the device lie.
+std::string own_folder() {
+  return std::string(samebytes::name_of(choose_device(options_of_device().device).personality)) + "/";
+}
+
 TEST(KernelLibrary, builds_one_program_for_all_files_of_a_personality) {
   KernelFolder folder;
-  folder.write("cpu/a.cl", "__kernel void a(ARRAY(real, x)) { START(x); x[0] = 1; }\n");
-  folder.write("cpu/b.cl", "__kernel void b(ARRAY(real, x)) { START(x); x[0] = VW; }\n");
-  Runtime runtime(options_for(MemoryMode::fine));
+  folder.write(own_folder() + "a.cl", "__kernel void a(ARRAY(real, x)) { START(x); x[0] = 1; }\n");
+  folder.write(own_folder() + "b.cl", "__kernel void b(ARRAY(real, x)) { START(x); x[0] = VW; }\n");
+  Runtime runtime(options_of_device());
   KernelLibrary& kernels = runtime.device().kernels();
   auto a = kernels.make_kernel(f32, "a");
   auto b = kernels.make_kernel(f32, "b");
@@ -65,12 +70,12 @@ TEST(KernelLibrary, builds_one_program_for_all_files_of_a_personality) {
 TEST(KernelLibrary, builds_a_program_when_the_first_kernel_of_its_files_is_made) {
   KernelFolder folder;
   const std::string kernel = "(ARRAY(real, x)) { START(x); x[0] = SCALE; }\n";
-  folder.write("cpu/scale.cl", "// Program: scaling\n#define SCALE 3\n__kernel void scale" + kernel);
-  folder.write("cpu/scale_more.cl", "// Twice.\n// Program: scaling\n__kernel void scale_more" + kernel);
-  folder.write("cpu/a.cl", "// Program: a \n__kernel void a(ARRAY(real, x)) {}\n");
-  folder.write("cpu/b.cl", "__kernel void b(ARRAY(real, x)) {}\n__kernel void other(ARRAY(real, x)) {}\n");
-  folder.write("cpu/wrong.cl", "// Program: wrong\n#error planted\n");
-  Runtime runtime(options_for(MemoryMode::fine));
+  folder.write(own_folder() + "scale.cl", "// Program: scaling\n#define SCALE 3\n__kernel void scale" + kernel);
+  folder.write(own_folder() + "scale_more.cl", "// Twice.\n// Program: scaling\n__kernel void scale_more" + kernel);
+  folder.write(own_folder() + "a.cl", "// Program: a \n__kernel void a(ARRAY(real, x)) {}\n");
+  folder.write(own_folder() + "b.cl", "__kernel void b(ARRAY(real, x)) {}\n__kernel void other(ARRAY(real, x)) {}\n");
+  folder.write(own_folder() + "wrong.cl", "// Program: wrong\n#error planted\n");
+  Runtime runtime(options_of_device());
   KernelLibrary& kernels = runtime.device().kernels();
   EXPECT_NE(kernels.make_kernel(f32, "scale_more"), nullptr);
   EXPECT_NE(kernels.make_kernel(f32, "scale"), nullptr);
@@ -86,24 +91,33 @@ TEST(KernelLibrary, builds_a_program_when_the_first_kernel_of_its_files_is_made)
 
 TEST(KernelLibrary, names_file_line_and_defines_of_what_does_not_build) {
   KernelFolder folder;
-  folder.write("cpu/a.cl", "__kernel void a(ARRAY(real, x)) { START(x); }\n");
-  folder.write("cpu/wrong.cl", "\n\n__kernel void wrong(ARRAY(real, x)) { x[0] = nothing_here; }\n");
-  Runtime runtime(options_for(MemoryMode::fine));
+  const std::string wrong = own_folder() + "wrong.cl";
+  folder.write(own_folder() + "a.cl", "__kernel void a(ARRAY(real, x)) { START(x); }\n");
+  folder.write(wrong, "\n\n__kernel void wrong(ARRAY(real, x)) { x[0] = nothing_here; }\n");
+  Runtime runtime(options_of_device());
   try {
     runtime.device().kernels().make_kernel(f32, "a");
     FAIL();
   } catch (const BuildError& error) {
-    EXPECT_EQ(error.file(), "cpu/wrong.cl") << error.log();
-    EXPECT_NE(error.log().find("cpu/wrong.cl:3"), std::string::npos) << error.log();
+    EXPECT_EQ(error.file(), wrong) << error.log();
+    EXPECT_NE(error.log().find(wrong + ":3"), std::string::npos) << error.log();
     EXPECT_NE(error.log().find("nothing_here"), std::string::npos);
-    EXPECT_NE(error.defines().find("-DSAMEBYTES_CPU"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("cpu/wrong.cl"), std::string::npos);
+    EXPECT_NE(error.defines().find(own_folder() == "cpu/" ? "-DSAMEBYTES_CPU" : "-DSAMEBYTES_GPU"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find(wrong), std::string::npos);
   }
   EXPECT_NO_THROW(test_kernel(runtime, "add_one"));  // the engine goes on
 }
 
+TEST(KernelLibrary, finds_the_files_of_a_log_that_names_lines_of_the_whole_text) {
+  const std::string text = "int first;\n#line 1 \"gpu/a.cl\"\none\ntwo\n#line 7 \"gpu/b.cl\"\nseven\neight\n";
+  EXPECT_EQ(with_files_of("<kernel>:7:2: error: x\n<kernel>:4: note <kernel>:6:1", text),
+            "gpu/b.cl:8:2: error: x\ngpu/a.cl:2: note gpu/b.cl:7:1");
+  EXPECT_EQ(with_files_of("<kernel>:1:2: <kernel>:99: <kernel>:", text), "<kernel>:1:2: <kernel>:99: <kernel>:");
+  EXPECT_EQ(with_files_of("gpu/a.cl:1: error", text), "gpu/a.cl:1: error");
+}
+
 TEST(KernelLibrary, names_generated_text_that_does_not_build) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   try {
     runtime.device().kernels().make_generated(f32, "__kernel void f(__global float* x) { x[0] = y; }", "f",
                                               "custom_op twice");
@@ -114,7 +128,7 @@ TEST(KernelLibrary, names_generated_text_that_does_not_build) {
 }
 
 TEST(KernelLibrary, keeps_generated_programs_by_text) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   test_kernel(runtime, "add_one");
   test_kernel(runtime, "copy");
   EXPECT_EQ(runtime.programs_built(), 1u);
@@ -150,16 +164,17 @@ TEST(KernelLibrary, includes_files_of_the_kernel_folder_once) {
 }
 
 TEST(KernelLibrary, refuses_types_that_are_not_floating) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   EXPECT_THROW(runtime.device().kernels().make_kernel(i32, "a"), ArgumentError);
 }
 
 TEST(KernelLibrary, a_16_bit_program_holds_the_files_with_stored_arrays_only) {
   KernelFolder folder;
-  folder.write("cpu/a.cl",
+  folder.write(own_folder() + "a.cl",
                "__kernel void a(ARRAY(const stored, src), ARRAY(stored, dst)) { STORE(LOAD(src), dst); }\n");
-  folder.write("cpu/b.cl", "__kernel void b(ARRAY(const real, src), ARRAY(real, dst)) { dst[0] = src[0]; }\n");
-  Runtime runtime(options_for(MemoryMode::fine));
+  folder.write(own_folder() + "b.cl",
+               "__kernel void b(ARRAY(const real, src), ARRAY(real, dst)) { dst[0] = src[0]; }\n");
+  Runtime runtime(options_of_device());
   auto& kernels = runtime.device().kernels();
   for (const Dtype dtype : {f16, bf16}) {
     EXPECT_NE(kernels.make_kernel(dtype, "a"), nullptr);

@@ -24,19 +24,22 @@ std::string refusal_of(const EngineOptions& options) {
 }
 
 TEST(NamedDevices, wrong_lists_say_what_is_wrong) {
-  EXPECT_THAT(refusal_of({.devices = {"warp9"}}), HasSubstr("no device is called 'warp9'; there is cpu:0"));
-  EXPECT_THAT(refusal_of({.devices = {"cpu:0", "cpu"}}), HasSubstr("'cpu:0' and 'cpu' are one device, cpu:0"));
-  EXPECT_THAT(refusal_of({.devices = {"cpu:0", ""}}), HasSubstr("a name is empty; there is cpu:0"));
-  EXPECT_EQ(refusal_of({.devices = {"all", "cpu"}}), "devices: expected 'all' stands alone, got 2 names");
-  EXPECT_EQ(refusal_of({.device = "cpu", .devices = {"cpu"}}),
+  const DeviceInfo own = choose_device("");
+  const std::string id = own.id, type = own.type;
+  EXPECT_THAT(refusal_of({.devices = {"warp9"}}), HasSubstr("no device is called 'warp9'; there is " + id));
+  EXPECT_THAT(refusal_of({.devices = {id, type}}), HasSubstr("'" + id + "' and '" + type + "' are one device, " + id));
+  EXPECT_THAT(refusal_of({.devices = {id, ""}}), HasSubstr("a name is empty; there is " + id));
+  EXPECT_EQ(refusal_of({.devices = {"all", type}}), "devices: expected 'all' stands alone, got 2 names");
+  EXPECT_EQ(refusal_of({.device = type, .devices = {type}}),
             "engine: device and devices were both given; name all of them in devices");
   EXPECT_THAT(refusal_of({.split = {0}}), HasSubstr("split wants parts of 1 or more cores"));
 }
 
 TEST(NamedDevices, one_name_in_a_list_is_that_device) {
-  const Engine engine({.devices = {"cpu"}});
+  const std::string type = choose_device("").type;
+  const Engine engine({.devices = {type}});
   EXPECT_EQ(engine.device_count(), 1);
-  EXPECT_EQ(engine.device().id, "cpu:0");
+  EXPECT_EQ(engine.device().id, type + ":0");
 }
 
 TEST(NamedDevices, parts_have_names_of_their_own) {

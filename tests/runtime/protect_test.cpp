@@ -60,6 +60,16 @@ TEST(ProtectChild, DISABLED_rightful_use) {
 
 class Protect : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
+  void SetUp() override {
+    const DeviceInfo info = choose_device("");
+    for (const MemoryMode mode : modes_of_device()) {
+      if (std::get<0>(GetParam()) != samebytes::name_of(mode)) continue;
+      const bool is_drivers_own = info.type != "cpu" && mode != MemoryMode::hostptr && mode != MemoryMode::copy;
+      if (is_drivers_own) GTEST_SKIP() << "needs_cpu: this memory belongs to the driver of " << info.name;
+      return;
+    }
+    GTEST_SKIP() << "needs_" << std::get<0>(GetParam()) << ": SVM of " << info.name << " is " << info.svm;
+  }
   Outcome run(const std::string& name) const {
     return run_child("ProtectChild.DISABLED_" + name,
                      {{"SAMEBYTES_PROTECT", std::get<1>(GetParam())}, {"SAMEBYTES_MEMORY", std::get<0>(GetParam())}});

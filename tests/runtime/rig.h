@@ -27,6 +27,14 @@ inline RuntimeOptions options_for(MemoryMode mode) {
   return options;
 }
 
+// For tests of no mode in particular: fine-grained SVM where the device has it, else what the device prefers.
+inline RuntimeOptions options_of_device() {
+  RuntimeOptions options = options_for(MemoryMode::fine);
+  std::string reason;
+  options.force_mode = can_use_mode(choose_device(options.device), MemoryMode::fine, &reason);
+  return options;
+}
+
 // Those that the device of the tests can use; without a device, or where a child process must not open one before its
 // test does (SAMEBYTES_TEST_LATE_DEVICE), all but usm, and the tests say what is missing.
 inline std::vector<MemoryMode> modes_of_device() {

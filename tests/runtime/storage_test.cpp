@@ -167,6 +167,51 @@ TEST_P(Modes, an_array_may_be_destroyed_after_its_engine_and_nothing_else) {
   storage.reset();
 }
 
+// The bytes are on their way to the device when the host asks for them again: a launch that only reads keeps no view
+// for reading away.
+TEST_P(Modes, a_view_for_reading_sees_what_was_written_while_it_goes_to_the_device) {
+  Runtime runtime(options_for(GetParam()));
+  auto slow = runtime.device().kernels().make_generated(
+      f32,
+      "__kernel void slow(ARRAY_INPLACE(float, x), const int n) { START(x); float s = x[0];"
+      " for (int i = 0; i < n; ++i) s = s * 0.999f + 1.0f; x[0] = s; }",
+      "slow");
+  auto copy = test_kernel(runtime, "copy");
+  const int count = 5000, steps = 10000000;
+  const std::int64_t start = 0;
+  StoragePtr busy = runtime.allocate(64, Category::value, "test");
+  StoragePtr a = runtime.allocate(count * 4, Category::value, "test"),
+             b = runtime.allocate(count * 4, Category::value, "test");
+  write_host(*busy, {0.0f});
+  for (int turn = 0; turn < 3; ++turn) {
+    const std::vector<float> values = counting(count, static_cast<float>(turn));
+    write_host(*a, values);
+    {
+      Submission submission(runtime);
+      submission.acquire(*busy, true, "slow", 0, 4);
+      slow->set_storage(0, *busy);
+      slow->set_bytes(1, &start, sizeof start);
+      slow->set_bytes(2, &steps, sizeof steps);
+      submission.enqueue(runtime.device(), *slow, rows(1), "slow");
+      submission.finish();
+    }
+    {
+      Submission submission(runtime);
+      submission.acquire(*a, false, "copy", 0, count * 4);
+      submission.acquire(*b, true, "copy", 0, count * 4, true);
+      copy->set_storage(0, *a);
+      copy->set_bytes(1, &start, sizeof start);
+      copy->set_storage(2, *b);
+      copy->set_bytes(3, &start, sizeof start);
+      copy->set_bytes(4, &count, sizeof count);
+      submission.enqueue(runtime.device(), *copy, rows(count), "copy");
+      submission.finish();
+    }
+    EXPECT_EQ(read_host(*a, count), values);
+    EXPECT_EQ(read_host(*b, count), values);
+  }
+}
+
 TEST_P(Modes, several_threads_read_and_write_their_own_arrays) {
   Runtime runtime(options_for(GetParam()));
   auto kernel = test_kernel(runtime, "add_one");
@@ -190,12 +235,13 @@ TEST_P(Modes, several_threads_read_and_write_their_own_arrays) {
 }
 
 TEST(Storage, an_empty_array_has_none) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   EXPECT_EQ(runtime.allocate(0, Category::value, "test"), nullptr);
 }
 
 TEST(Storage, begins_on_a_page_where_the_device_is_a_cpu) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
+  if (runtime.device().info().type != "cpu") GTEST_SKIP() << "needs_cpu: " << runtime.device_name();
   for (int i = 0; i < 10; ++i) {
     StoragePtr storage = runtime.allocate(1000, Category::value, "test");
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(storage->device_pointer()) % 4096, 0u);

@@ -17,7 +17,7 @@ struct FailingOp {
 
 TEST(Submission, a_failed_launch_surfaces_with_its_op_at_the_next_wait) {
   SAMEBYTES_NEEDS_FAILED_WAITS();
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   auto kernel = test_kernel(runtime, "add_one");
   StoragePtr storage = runtime.allocate(400, Category::value, "test"),
              other = runtime.allocate(400, Category::value, "test");
@@ -49,7 +49,7 @@ TEST(Submission, a_failed_launch_surfaces_with_its_op_at_the_next_wait) {
 
 TEST(Submission, only_the_bytes_that_a_failed_launch_writes_are_lost) {
   SAMEBYTES_NEEDS_FAILED_WAITS();
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   auto kernel = test_kernel(runtime, "add_one");
   StoragePtr storage = runtime.allocate(400, Category::value, "test");
   write_host(*storage, counting(100));
@@ -69,7 +69,7 @@ TEST(Submission, only_the_bytes_that_a_failed_launch_writes_are_lost) {
 
 TEST(Submission, parameters_lost_in_a_queued_update_are_noticed_by_a_later_step) {
   SAMEBYTES_NEEDS_FAILED_WAITS();
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   auto kernel = test_kernel(runtime, "add_one");
   StoragePtr storage = runtime.allocate(400, Category::parameter, "test");
   write_host(*storage, counting(100));
@@ -82,7 +82,7 @@ TEST(Submission, parameters_lost_in_a_queued_update_are_noticed_by_a_later_step)
 }
 
 TEST(Submission, a_launch_that_cannot_be_enqueued_names_op_kernel_and_geometry) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   auto kernel = test_kernel(runtime, "add_one");  // no arguments set
   Submission submission(runtime);
   const std::string message =
@@ -91,7 +91,7 @@ TEST(Submission, a_launch_that_cannot_be_enqueued_names_op_kernel_and_geometry) 
 }
 
 TEST(Submission, an_abandoned_one_blocks_nobody) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   StoragePtr storage = runtime.allocate(400, Category::value, "test");
   {
     Submission submission(runtime);
@@ -102,7 +102,7 @@ TEST(Submission, an_abandoned_one_blocks_nobody) {
 }
 
 TEST(Submission, a_host_thread_waits_for_a_submission_that_is_still_being_made) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   auto kernel = test_kernel(runtime, "fill");
   StoragePtr storage = runtime.allocate(400, Category::value, "test");
   write_host(*storage, counting(100));
@@ -165,7 +165,7 @@ class SlowWork {
 };
 
 TEST(Submission, at_most_steps_in_flight_are_queued) {
-  RuntimeOptions options = options_for(MemoryMode::fine);
+  RuntimeOptions options = options_of_device();
   options.steps_in_flight = 2;
   Runtime runtime(options);
   SlowWork work(runtime);
@@ -173,7 +173,7 @@ TEST(Submission, at_most_steps_in_flight_are_queued) {
 }
 
 TEST(Submission, many_small_ones_are_queued_where_one_step_would_be) {
-  RuntimeOptions options = options_for(MemoryMode::fine);
+  RuntimeOptions options = options_of_device();
   options.steps_in_flight = 2;
   Runtime runtime(options);
   SlowWork work(runtime);
@@ -185,7 +185,7 @@ TEST(Submission, many_small_ones_are_queued_where_one_step_would_be) {
 }
 
 TEST(Submission, counts_launches) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   auto kernel = test_kernel(runtime, "add_one");
   StoragePtr storage = runtime.allocate(64, Category::value, "test");
   for (int i = 0; i < 5; ++i) add_one(runtime, *kernel, *storage, 16);
@@ -238,7 +238,7 @@ TEST_P(SubDevices, two_halves_of_one_array_and_order_between_them) {
 }
 
 TEST(SubDevicesErrors, more_cores_than_there_are_is_refused) {
-  RuntimeOptions options = options_for(MemoryMode::fine);
+  RuntimeOptions options = options_of_device();
   options.split = {1, choose_device("").cores};
   EXPECT_THROW(Runtime{options}, ArgumentError);
   options.split = {0, 1};

@@ -15,7 +15,7 @@ namespace samebytes::detail {
 namespace {
 
 TEST(Ticket, a_wait_that_may_be_abandoned_sleeps_until_the_driver_calls) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   cl::UserEvent event(runtime.device().context());
   Ticket ticket(1, "device", runtime.watchdog());
   ticket.reserve(1);
@@ -38,7 +38,7 @@ TEST(Ticket, a_wait_that_may_be_abandoned_sleeps_until_the_driver_calls) {
 
 // Otherwise who waits would ask the same finished one again and again.
 TEST(Ticket, one_that_was_given_up_is_not_waited_for_while_an_earlier_one_runs) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   const cl::UserEvent never(runtime.device().context());
   std::deque<TicketPtr> queued;
   for (std::uint64_t number = 1; number <= 8; ++number) {

@@ -156,7 +156,7 @@ TEST(Tuning, the_store_lies_where_the_environment_says) {
 class TunedDevice : public ::testing::Test {
  protected:
   TunedDevice() : folder_variable_("SAMEBYTES_TUNING", folder_.string()) {
-    info_ = Runtime(options_for(MemoryMode::fine)).device().info();
+    info_ = Runtime(options_of_device()).device().info();
     path_ = tuning_path(info_);
     if (info_.personality != Personality::cpu) skip_ = true;
   }
@@ -184,7 +184,7 @@ TEST_F(TunedDevice, a_tile_reaches_constants_and_kernels_of_f32_alone) {
       "__kernel void gemm_tile(ARRAY(real, x)) { START(x); x[0] = GEMM_MR; }\n");
   const Environment folder("SAMEBYTES_KERNEL_DIR", kernels.string());
   store({{kMr, 8}});
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   KernelLibrary& library = runtime.device().kernels();
   EXPECT_EQ(runtime.tuning_file(), path_);
   EXPECT_EQ(library.constant(f32, "gemm", "GEMM_MR"), 8);

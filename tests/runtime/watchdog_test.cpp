@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <thread>
 
 #include "runtime/rig.h"
 #include "samebytes/engine.h"
@@ -17,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 RuntimeOptions impatient(double seconds) {
-  RuntimeOptions options = options_for(MemoryMode::fine);
+  RuntimeOptions options = options_of_device();
   options.stall_seconds = seconds;
   return options;
 }
@@ -42,9 +43,28 @@ TEST(Watchdog, a_wait_for_a_silent_device_ends_and_names_what_is_pending) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
+TEST(Watchdog, every_kind_of_wait_sees_the_end_of_what_it_waits_for_and_ends_by_itself) {
+  Runtime runtime(options_of_device());
+  for (const Waiting waiting : {Waiting::rings, Waiting::looks, Waiting::naps}) {
+    Watchdog watchdog(0.2);
+    watchdog.set_waiting(waiting);
+    cl::UserEvent later(runtime.device().context());
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      later.setStatus(CL_COMPLETE);
+    });
+    EXPECT_NO_THROW(watchdog.wait_for(later(), "clEnqueueNDRangeKernel", "a wait", "the device"));
+    other.join();
+    const cl::UserEvent never(runtime.device().context());
+    EXPECT_THROW(watchdog.wait_for(never(), "clEnqueueNDRangeKernel", "a wait", "the device"), DeviceError);
+  }
+}
+
 TEST(Watchdog, an_engine_whose_device_hangs_says_so_and_can_be_destroyed) {
-  EngineOptions options{.memory = MemoryMode::fine, .stall_seconds = 0.3, .host_execution = HostExecution::off};
-  if (const char* device = std::getenv("SAMEBYTES_TEST_DEVICE")) options.device = device;
+  EngineOptions options{.stall_seconds = 0.3, .host_execution = HostExecution::off};
+  const RuntimeOptions own = options_of_device();
+  options.device = own.device;
+  if (own.force_mode) options.memory = own.mode;
   Engine engine(options);
   const EngineScope scope(engine);
   Array x = ones({4}).eval();
@@ -82,7 +102,7 @@ TEST(Watchdog, a_call_that_fails_is_made_again_and_counted) {
 
 // An error of a wait is no word about the command: only the event says whether it has ended.
 TEST(Watchdog, a_failed_command_is_named_with_its_call) {
-  Runtime runtime(options_for(MemoryMode::fine));
+  Runtime runtime(options_of_device());
   const cl::UserEvent event(runtime.device().context());
   ASSERT_EQ(cl::UserEvent(event).setStatus(CL_OUT_OF_RESOURCES), CL_SUCCESS);
   EXPECT_THAT(message_of<DeviceError>(

@@ -67,9 +67,12 @@ Outcome run_program(const std::vector<std::string>& arguments, const std::map<st
 std::string built_program(const std::string& name) { return build_folder() + "/" + name; }
 
 Outcome run_child(const std::string& filter, const std::map<std::string, std::string>& environment) {
+  // All of them, also where this process has one shard of the tests.
+  std::map<std::string, std::string> variables{{"GTEST_TOTAL_SHARDS", "1"}, {"GTEST_SHARD_INDEX", "0"}};
+  variables.insert(environment.begin(), environment.end());
   return run_program({std::filesystem::read_symlink("/proc/self/exe").string(), "--gtest_also_run_disabled_tests",
                       "--gtest_filter=" + filter},
-                     environment);
+                     variables);
 }
 
 std::string temporary_path(const std::string& name) {

@@ -359,6 +359,7 @@ TEST(DataParallelChild, DISABLED_of_devices_that_share_cores_one_has_the_batch) 
 }
 
 TEST(DataParallelTogether, of_devices_that_share_cores_one_has_the_batch) {
+  if (list_devices().front().platform.find("Portable") == std::string::npos) GTEST_SKIP() << "needs_pocl: POCL_DEVICES";
   const auto outcome = run_child("DataParallelChild.*", {{"POCL_DEVICES", "pthread basic"}});
   EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
