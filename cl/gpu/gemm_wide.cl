@@ -42,6 +42,24 @@ typedef float4 gemm_wide_four;
 #define GEMM_WIDE_ROW(r, v)                            \
   acc[r][0] = FMA((gemm_wide_four)(v), b0, acc[r][0]); \
   acc[r][1] = FMA((gemm_wide_four)(v), b1, acc[r][1]);
+#define GEMM_WIDE_LEAVE                                                                  \
+  _Pragma("unroll") for (int r = 0; r < 8; ++r) {                                        \
+    const int i = i0 + 4 * ly + r % 4 + r / 4 * 64;                                      \
+    _Pragma("unroll") for (int h = 0; h < 2; ++h) {                                      \
+      const gemm_wide_four sums = acc[r][h];                                             \
+      const real each[4] = {sums.x, sums.y, sums.z, sums.w};                             \
+      _Pragma("unroll") for (int s = 0; s < 4; ++s) {                                    \
+        const int j = j0 + 4 * lx + s + 64 * h;                                          \
+        if (i < m && j < n) {                                                            \
+          const long at = (long)i * n + j;                                               \
+          if (is_part)                                                                   \
+            part[at] = each[s];                                                          \
+          else                                                                           \
+            STORE(gemm_finish(each[s], c + at, bias + j, residual + at, flags), c + at); \
+        }                                                                                \
+      }                                                                                  \
+    }                                                                                    \
+  }
 
 // C[z] = A[z] * B[z] as gemm's, its arguments and results too. Groups: x = ceil(m/128)*ceil(n/128), column tile
 // fastest; y = splits; z = batch. A work-item holds rows 4 ly + {0..3} and 64 more, columns 4 lx + {0..3} and 64 more.
@@ -111,24 +129,5 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm_wide(
   c += z * m * n;
   part += ((long)get_group_id(1) * get_num_groups(2) + z) * m * n;
   residual += z * m * n;
-#pragma unroll
-  for (int r = 0; r < 8; ++r) {
-    const int i = i0 + 4 * ly + r % 4 + r / 4 * 64;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const gemm_wide_four sums = acc[r][h];
-      const real each[4] = {sums.x, sums.y, sums.z, sums.w};
-#pragma unroll
-      for (int s = 0; s < 4; ++s) {
-        const int j = j0 + 4 * lx + s + 64 * h;
-        if (i < m && j < n) {
-          const long at = (long)i * n + j;
-          if (is_part)
-            part[at] = each[s];
-          else
-            STORE(gemm_finish(each[s], c + at, bias + j, residual + at, flags), c + at);
-        }
-      }
-    }
-  }
+  GEMM_WIDE_LEAVE
 }
