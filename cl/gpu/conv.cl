@@ -40,8 +40,7 @@ typedef struct {
   int in_d, in_h, in_w, in_c, out_c;
 } conv_space;
 
-// How a tile reads the weights: value (k, j) of tap t lies at w[t*tap + k*depth + j*column]; where column is 1, tap is
-// the summed channels times depth.
+// How a tile reads the weights: value (k, j) of tap t lies at w[t*tap + k*depth + j*column].
 typedef struct {
   long tap, depth, column;
 } conv_weights;
@@ -73,9 +72,9 @@ typedef struct {
     a_next[q] = inside ? LOAD(source + volume[q] + (((long)sz * g.in_h + sy) * g.in_w + sx) * g.in_c + channel) : 0; \
   }                                                                                                                  \
   _Pragma("unroll") for (int q = 0; q < 4; ++q) {                                                                    \
-    const int p = s.column == 1 ? item / 64 + 4 * q : item % 16;                                                     \
-    const int j = s.column == 1 ? item % 64 : item / 16 + 16 * q;                                                    \
-    const long at = s.column == 1 ? ((k0) + p) * s.depth : tap * s.tap + channel * s.depth;                          \
+    const int p = by_columns ? item / 64 + 4 * q : item % 16;                                                        \
+    const int j = by_columns ? item % 64 : item / 16 + 16 * q;                                                       \
+    const long at = by_columns ? ((k0) + p) * s.depth : tap * s.tap + channel * s.depth;                             \
     b_next[q] = (k0) + p < sum && j < columns ? LOAD(w + at + j * s.column) : 0;                                     \
   }                                                                                                                  \
   channel += CONV_STEP;
@@ -105,6 +104,8 @@ static inline __attribute__((always_inline)) void conv_tile(
   // Its tap and channel, which move on by CONV_STEP values at a time.
   int channel = item % 16, tap = 0, tz = 0, ty = 0, tx = 0;
   const int divides = g.divide_d > 1 || g.divide_h > 1 || g.divide_w > 1;
+  // Columns are neighbours, and the lines of all taps lie one behind the other.
+  const int by_columns = s.column == 1 && s.tap == depth * s.depth;
   real acc[4][4];
 #pragma unroll
   for (int r = 0; r < 4; ++r) {
@@ -117,7 +118,7 @@ static inline __attribute__((always_inline)) void conv_tile(
   for (int k0 = 0; k0 < sum; k0 += CONV_STEP) {
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-      const int p = s.column == 1 ? item / 64 + 4 * q : item % 16, j = s.column == 1 ? item % 64 : item / 16 + 16 * q;
+      const int p = by_columns ? item / 64 + 4 * q : item % 16, j = by_columns ? item % 64 : item / 16 + 16 * q;
       a_tile[item % 16 * CONV_PITCH + item / 16 + 16 * q] = a_next[q];
       b_tile[p * CONV_PITCH + j] = b_next[q];
     }

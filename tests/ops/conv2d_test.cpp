@@ -62,6 +62,7 @@ std::vector<Case> cases() {
       {"a kernel as large as the image", {3, 5, 4, 13}, {5, 4, 13, 35}, {.stride_h = 2}},
       {"1x1 stride 2 in groups", {2, 6, 6, 12}, {1, 1, 6, 40}, {.stride_h = 2, .stride_w = 2, .groups = 2}},
       {"first layer", {1, 28, 28, 1}, {3, 3, 1, 32}, {.pad_h = 1, .pad_w = 1}},
+      {"one result channel", {2, 5, 6, 7}, {3, 3, 7, 1}, {.pad_h = 1, .pad_w = 1}},
       {"one channel, many columns", {2, 5, 6, 1}, {3, 3, 1, 48}, {.pad_h = 1, .pad_w = 2}},
       {"one channel, taps along a line", {2, 3, 9, 1}, {1, 5, 1, 16}, {.pad_w = 2}},
       {"one channel, a line of several pieces", {1, 1, 1031, 1}, {1, 7, 1, 32}, {.pad_w = 3}},
