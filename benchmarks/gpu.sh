@@ -5,7 +5,7 @@
 #                                          need into FOLDER/bundle.tar.xz, and a copy of this script
 #   FOLDER/gpu.sh run OUT [PART...]        there: the parts, all of them by default, in this order
 #     devices   the devices that are found
-#     rates     operations of bench_gpu_rates: OUT/rates.jsonl
+#     rates     operations of measure_gpu_rates: OUT/rates.jsonl
 #     torch     the same in PyTorch: OUT/rates_torch.jsonl, and both side by side: OUT/rates.md
 #     bench     training of the workloads beside PyTorch (gpu_bench.py): OUT/bench.jsonl, OUT/bench.md
 #     suite     the test programs in 14 processes at once: OUT/suite.txt, OUT/suite.log.xz
@@ -28,7 +28,7 @@ pack() { # pack FOLDER
   # shellcheck disable=SC2064  # the folder of now
   trap "rm -rf '$work'" EXIT
   mkdir -p "$folder" "$work/build" "$work/libraries" "$work/benchmarks/peers"
-  programs=(samebytes bench_gpu_rates)
+  programs=(samebytes measure_gpu_rates)
   for program in "${suite[@]}"; do programs+=("test_${program%:*}"); done
   for program in "${programs[@]}"; do strip -o "$work/build/$program" "$build/$program"; done
   for program in "${programs[@]}"; do ldd "$build/$program"; done | awk '$3 ~ /^\// { print $3 }' | sort -u |
@@ -95,7 +95,7 @@ devices() {
 
 rates() {
   words rates
-  guarded "$(limit rates 90)" "$work/bench_gpu_rates" "${options[@]}" >"$out/rates.jsonl"
+  guarded "$(limit rates 90)" "$work/measure_gpu_rates" "${options[@]}" >"$out/rates.jsonl"
 }
 
 torch() {
@@ -201,7 +201,7 @@ run_parts() { # run_parts PART...
   find_driver
   libraries=$work/libraries:/usr/local/nvidia/lib64:/usr/local/nvidia/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   with_libraries samebytes
-  with_libraries bench_gpu_rates
+  with_libraries measure_gpu_rates
   export HOME=$work XDG_CACHE_HOME=$work/cache
   export TORCHINDUCTOR_CACHE_DIR=$work/cache/inductor TRITON_CACHE_DIR=$work/cache/triton
   say "unpacked; $(nproc) cores; drivers: $(grep -hs . "$OCL_ICD_VENDORS"/*.icd | tr '\n' ' ')"

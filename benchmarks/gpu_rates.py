@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch makes of the operations of gpu_rates.cpp, under the same names, and the two side by side.
+"""What PyTorch makes of the operations of measures/gpu_rates.cpp, under the same names, and the two side by side.
 
     benchmarks/gpu_rates.py > torch.jsonl            PyTorch on the GPU that it finds: one line of JSON for each row
     benchmarks/gpu_rates.py --compare ours.jsonl torch.jsonl      a Markdown table

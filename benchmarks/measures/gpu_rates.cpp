@@ -2,15 +2,18 @@
 // own unit beside a bound. gpu_rates.py does the same with PyTorch on a GPU, row by row under the same names, and puts
 // the two side by side (benchmarks/gpu.sh). A time is the median of several rounds; a round waits once for several
 // runs.
-//   build/bench_gpu_rates                 everything, in the sizes of a GPU
-//   build/bench_gpu_rates 1 product       rows whose name contains "product"; sizes by 2^-1, for smaller devices
+//   build/measure_gpu_rates                      everything, in the sizes of a GPU
+//   build/measure_gpu_rates --shrink 5 product   rows whose name contains "product"; sizes by 2^-5, for smaller devices
 // One line of JSON for each row: name, unit (TFLOP/s or GB/s), rate, ms, first_ms (with what is compiled).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -133,6 +136,11 @@ void add_passes(std::vector<Row>& rows, std::int64_t shrink) {
   }
 }
 
+void print(const nlohmann::ordered_json& line) {
+  fmt::print("{}\n", line.dump());
+  std::fflush(stdout);
+}
+
 void measure(const Row& row) {
   const auto run = row.make();
   const auto many = [&](int n) {
@@ -147,33 +155,58 @@ void measure(const Row& row) {
   for (int round = 0; round < kRounds; ++round) seconds.push_back(seconds_of([&] { many(times); }) / times);
   std::nth_element(seconds.begin(), seconds.begin() + kRounds / 2, seconds.end());
   const double each = seconds[kRounds / 2], rate = row.work / each / (row.is_memory ? 1e9 : 1e12);
-  std::printf(R"({"name": "%s", "unit": "%s", "rate": %.4g, "ms": %.4g, "first_ms": %.4g})"
-              "\n",
-              row.name.c_str(), row.is_memory ? "GB/s" : "TFLOP/s", rate, 1e3 * each, 1e3 * first);
+  print({{"name", row.name},
+         {"unit", row.is_memory ? "GB/s" : "TFLOP/s"},
+         {"rate", rate},
+         {"ms", 1e3 * each},
+         {"first_ms", 1e3 * first}});
+}
+
+// The exponent of --shrink and the part, or nothing where the arguments are others.
+struct Arguments {
+  int shrink = 0;
+  std::string part;
+};
+std::optional<Arguments> read_arguments(const std::vector<std::string>& words) {
+  constexpr int kMostShrunk = 6;
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--shrink" && i + 1 < words.size()) {
+      const std::string& number = words[++i];
+      if (number.size() != 1 || number[0] < '0' || number[0] > '0' + kMostShrunk) return {};
+      arguments.shrink = number[0] - '0';
+    } else if (words[i].starts_with('-') || !arguments.part.empty()) {
+      return {};
+    } else {
+      arguments.part = words[i];
+    }
+  }
+  return arguments;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::int64_t shrink = std::int64_t{1} << (argc > 1 ? std::atoi(argv[1]) : 0);
-  const std::string part = argc > 2 ? argv[2] : "";
+  const auto arguments = read_arguments({argv + 1, argv + argc});
+  if (!arguments) {
+    fmt::print(stderr, "usage: measure_gpu_rates [--shrink 0..6] [PART]\n");
+    return 2;
+  }
+  const std::int64_t shrink = std::int64_t{1} << arguments->shrink;
   std::vector<Row> rows;
   add_passes(rows, shrink);
   add_products(rows, shrink);
   add_layers(rows, shrink);
-  sb::Engine engine;
-  int failures = 0;
+  const sb::Engine engine;
+  bool has_failed = false;
   for (const Row& row : rows) {
-    if (row.name.find(part) == std::string::npos) continue;
+    if (row.name.find(arguments->part) == std::string::npos) continue;
     try {
       measure(row);
     } catch (const std::exception& error) {
-      std::printf(R"({"name": "%s", "error": "%s"})"
-                  "\n",
-                  row.name.c_str(), std::string(error.what()).substr(0, 200).c_str());
-      ++failures;
+      print({{"name", row.name}, {"error", error.what()}});
+      has_failed = true;
     }
-    std::fflush(stdout);
   }
-  return failures > 0 ? 1 : 0;
+  return has_failed ? 1 : 0;
 }
