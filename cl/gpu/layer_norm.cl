@@ -22,6 +22,16 @@ static real layer_norm_total(__local real* a, const real mine) {
   return result;
 }
 
+// In layer_norm_fwd's names: m and s, the moments of row r, from what the work-items have of it.
+#define LAYER_NORM_MOMENTS                                                                                   \
+  const real left = layer_norm_total(shared, offset);                                                        \
+  const real m = center + left / columns;                                                                    \
+  const real s = (real)1 / sqrt((layer_norm_total(shared, square) - left * left / columns) / columns + eps); \
+  if (l == 0) {                                                                                              \
+    mean[r] = m;                                                                                             \
+    rstd[r] = s;                                                                                             \
+  }
+
 // y = (x - mean) * rstd * scale + shift with mean [R] and rstd [R] = 1 / sqrt(variance + eps) of each row. The squared
 // distances are summed around the mean, corrected by what its rounding left, so a large mean costs no accuracy. Group r
 // of 64: row r.
@@ -54,13 +64,7 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
       offset += d;
       square = FMA(d, d, square);
     }
-    const real left = layer_norm_total(shared, offset);
-    const real m = center + left / columns;
-    const real s = (real)1 / sqrt((layer_norm_total(shared, square) - left * left / columns) / columns + eps);
-    if (l == 0) {
-      mean[r] = m;
-      rstd[r] = s;
-    }
+    LAYER_NORM_MOMENTS
 #pragma unroll
     for (int e = 0; e < LAYER_NORM_HELD; ++e) {
       const int j = l + e * LAYER_NORM_ITEMS;
@@ -82,13 +86,7 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
     offset += d;
     square = FMA(d, d, square);
   }
-  const real left = layer_norm_total(shared, offset);
-  const real m = center + left / columns;
-  const real s = (real)1 / sqrt((layer_norm_total(shared, square) - left * left / columns) / columns + eps);
-  if (l == 0) {
-    mean[r] = m;
-    rstd[r] = s;
-  }
+  LAYER_NORM_MOMENTS
 #pragma unroll 4
   for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
     real v = (LOAD(x + j) - m) * s;

@@ -20,8 +20,7 @@ constexpr std::int64_t kSplitFrom = 1024;  // a k below this is not split
 constexpr std::int64_t kLeastSplit = 512;  // if the tuner has no choice
 constexpr std::int64_t kMostSplits = 64;
 constexpr std::int64_t kGpuSplitFrom = 256, kGpuLeastSplit = 128, kGpuSplitStep = 64;
-// Groups that keep a large GPU busy, of tiles of 128 x 128 and of smaller ones.
-constexpr std::int64_t kEnoughLarge = 128, kEnoughSmall = 128;
+constexpr std::int64_t kEnoughLarge = 128;  // tiles of 128 x 128 that keep a large GPU busy
 
 // What a group costs, in cycles of one vector FMA each; measured on one core of an AMD EPYC (Zen 4).
 constexpr double kReadRows = 0.1;       // per value of A read in place, contiguous along k
@@ -179,9 +178,9 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, Mu
   return best;
 }
 
-GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, Multiplies) {
-  GemmTiles t{ceil_div(p.m, run.constant("gemm", "GEMM_TILE_M", real)),
-              ceil_div(p.n, run.constant("gemm", "GEMM_TILE_N", real)), p.k, 1};
+// Tiles of a GPU; where they are too few, a long k is split.
+GemmTiles gpu_tiles(const Launch& run, const GemmProblem& p, std::int64_t rows, std::int64_t columns) {
+  GemmTiles t{ceil_div(p.m, rows), ceil_div(p.n, columns), p.k, 1};
   const std::int64_t groups = t.rows * t.columns * p.outer * p.inner;
   const std::string_view shapes = gemm_shape_class(p);
   const std::int64_t enough = run.choice("gemm", shapes, "enough_groups");
@@ -190,6 +189,9 @@ GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, Mu
                          ceil_div(ceil_div(p.k, enough / groups + 1), kGpuSplitStep) * kGpuSplitStep);
   t.splits = ceil_div(p.k, t.split_k);
   return t;
+}
+GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, Multiplies) {
+  return gpu_tiles(run, p, run.constant("gemm", "GEMM_TILE_M", real), run.constant("gemm", "GEMM_TILE_N", real));
 }
 
 // What a launch stores in addition to the product.
@@ -316,8 +318,7 @@ std::int64_t tiles_of(const GemmProblem& p, std::int64_t tile) {
   return ceil_div(p.m, tile) * ceil_div(p.n, tile) * p.outer * p.inner;
 }
 
-// By matrix units: the large tiles, where there are enough for a large GPU, else the small ones; with splits of a long
-// k where these are too few, too.
+// By matrix units: the large tiles, where there are enough for a large GPU, else the small ones.
 GemmTiles plan_matrix_tiles(const Launch& run, const GemmCase& x) {
   constexpr const char* kLarge[2][2] = {{"gemm_matrix_ll", "gemm_matrix_ld"}, {"gemm_matrix_dl", "gemm_matrix_dd"}};
   constexpr const char* kSmall[2][2] = {{"gemm_matrix_small_ll", "gemm_matrix_small_ld"},
@@ -326,19 +327,11 @@ GemmTiles plan_matrix_tiles(const Launch& run, const GemmCase& x) {
   const std::int64_t large = run.constant("gemm_matrix", "GEMM_MATRIX_TILE", x.real);
   const bool is_large = tiles_of(p, large) >= kEnoughLarge;
   const std::int64_t tile = is_large ? large : run.constant("gemm_matrix", "GEMM_MATRIX_SMALL_TILE", x.real);
-  const std::size_t a_deep = p.a_col == 1 ? 1 : 0, b_deep = p.b_row == 1 && p.b_col != 1 ? 1 : 0;
-  GemmTiles t{ceil_div(p.m, tile),
-              ceil_div(p.n, tile),
-              p.k,
-              1,
-              (is_large ? kLarge : kSmall)[a_deep][b_deep],
-              i32_of(run.constant("gemm_matrix", "GEMM_MATRIX_ITEMS", x.real)),
-              1};
-  const std::int64_t groups = tiles_of(p, tile), step = run.constant("gemm_matrix", "GEMM_MATRIX_STEP", x.real);
-  if (groups >= kEnoughSmall || p.k < kGpuSplitFrom) return t;
-  const std::int64_t wanted = std::min(ceil_div(kEnoughSmall, groups), p.k / kGpuLeastSplit);
-  t.split_k = ceil_div(ceil_div(p.k, wanted), step) * step;
-  t.splits = ceil_div(p.k, t.split_k);
+  const std::size_t a_deep = p.a_col == 1 ? 1 : 0, b_deep = p.b_col == 1 ? 0 : 1;
+  GemmTiles t = gpu_tiles(run, p, tile, tile);
+  t.entry = (is_large ? kLarge : kSmall)[a_deep][b_deep];
+  t.items_x = i32_of(run.constant("gemm_matrix", "GEMM_MATRIX_ITEMS", x.real));
+  t.items_y = 1;
   return t;
 }
 
