@@ -218,6 +218,9 @@ def quantised_linear(x, q, scale):
     return F.linear(x, (q * scale).view(len(q), -1))
 
 
+row("int8_linear", lambda x, w, b: F.linear(x, w, b))
+
+
 def blocks_of_eight_bits(b):
     return [[b.view(-1, 34)[:, 2:].contiguous().view(torch.int8), torch.rand(b.numel() // 34, 1)]]
 
@@ -234,6 +237,7 @@ def filters(x, w, b):
 
 
 row("conv2d", lambda x, w, b: F.conv2d(x, w, b, padding=1), filters)
+row("int8_conv2d", lambda x, w, b: F.conv2d(x, w, b, padding=1), filters)
 row("conv2d/1x1", lambda x, w, b: F.conv2d(x, w, b), filters)
 row("conv2d/5x5", lambda x, w, b: F.conv2d(x, w, b, padding=2), filters)
 row("conv2d/stride", lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1), filters)
@@ -248,6 +252,7 @@ def filters1d(x, w, b):
 
 
 row("conv1d", lambda x, w, b: F.conv1d(x, w, b, padding=2), filters1d)
+row("int8_conv1d", lambda x, w, b: F.conv1d(x, w, b, padding=2), filters1d)
 row("conv_transpose1d", lambda x, w, b: F.conv_transpose1d(x, w, b, stride=2, padding=1), filters1d)
 
 

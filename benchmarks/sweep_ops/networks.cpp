@@ -74,6 +74,11 @@ void add_networks(std::vector<Row>& rows) {
                     return no_gradient({quantised(kSide[s])},
                                        [](Inputs x) { return dequantise(x[0], QuantisedType::q8_0); });
                   }});
+  rows.push_back({"int8_linear", [](int s) {
+                    const Array w = values({kSide[s], kSide[s]});
+                    return no_gradient({values({kSide[s], kSide[s]}), w, values({kSide[s]})},
+                                       [form = int8_weight(w)](Inputs x) { return int8_linear(x[0], form, x[2]); });
+                  }});
   const auto convolution = [&](const char* name, const Conv2dOptions& options, std::int64_t kernel, bool is_depthwise) {
     rows.push_back({name, [=](int s) {
                       const auto [n, h, c, k] = kConv2d[s];
@@ -85,6 +90,13 @@ void add_networks(std::vector<Row>& rows) {
                     }});
   };
   convolution("conv2d", {.pad_h = 1, .pad_w = 1}, 3, false);
+  rows.push_back({"int8_conv2d", [](int s) {
+                    const auto [n, h, c, k] = kConv2d[s];
+                    const Array w = values({3, 3, c, k});
+                    return no_gradient({values({n, h, h, c}), w, values({k})}, [form = int8_weight(w)](Inputs x) {
+                      return int8_conv2d(x[0], form, x[2], {.pad_h = 1, .pad_w = 1});
+                    });
+                  }});
   convolution("conv2d/1x1", {}, 1, false);
   convolution("conv2d/5x5", {.pad_h = 2, .pad_w = 2}, 5, false);
   convolution("conv2d/stride", {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}, 3, false);
@@ -96,6 +108,14 @@ void add_networks(std::vector<Row>& rows) {
                     const std::int64_t c = shapes[s][2];
                     return takes_gradient({values(shapes[s]), values({5, c, c}), values({c})},
                                           [](Inputs x) { return conv1d(x[0], x[1], x[2], {.pad = 2}); });
+                  }});
+  rows.push_back({"int8_conv1d", [](int s) {
+                    const Shape shapes[kSizes] = {{1, 64, 16}, {4, 256, 96}, {8, 1024, 128}};
+                    const std::int64_t c = shapes[s][2];
+                    const Array w = values({5, c, c});
+                    return no_gradient({values(shapes[s]), w, values({c})}, [form = int8_weight(w)](Inputs x) {
+                      return int8_conv1d(x[0], form, x[2], {.pad = 2});
+                    });
                   }});
   rows.push_back({"conv3d", [](int s) {
                     const auto [n, h, c, k] = kConv3d[s];

@@ -26,6 +26,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
       engine_(engine),
       is_training_(is_training),
       precision_(precision_options(options, is_training)),
+      is_int8_(options.precision == "int8"),
       has_fixed_batch_(options.fixed_batch),
       clip_norm_(options.clip_norm.value_or(workload.defaults.clip_norm)),
       meter_(engine) {
@@ -47,6 +48,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
     optimizer_.emplace(net_->parameters(), optimizer_options(workload, options));
   } else {
     net_->eval();
+    quantize_model(options, workload_, *net_, *batches_);
   }
   devices_ = make_devices(options, engine, *net_, is_training);
   if (is_training) accumulation_.emplace(accumulation_options(options), precision_, *optimizer_, devices_.get());
@@ -150,6 +152,7 @@ Summary BenchRun::summary() const {
   Summary summary = described_;
   fill(meter_.figures(), engine_, summary);
   fill(precision_, optimizer_ ? &*optimizer_ : nullptr, summary);
+  if (is_int8_) summary.precision = "int8";
   summary.first_step_seconds += making_seconds_;
   summary.resident_peak_bytes = resident_peak();
   if (devices_) fill(*devices_, engine_, summary);

@@ -61,6 +61,7 @@ class BenchRun {
   Engine& engine_;
   bool is_training_;
   train::Precision precision_;
+  bool is_int8_;
   bool has_fixed_batch_;
   double clip_norm_;
   Summary described_;

@@ -40,6 +40,11 @@ int run_eval(const Options& options) {
 
   data::LoaderOptions loading = loader_options(options, batch);
   loading.transforms = workload.prepare;
+  if (options.precision == "int8") {
+    progress.wait_for("taking the ranges of inputs");
+    data::Loader calibration(*engine, split.train, loading);
+    quantize_model(options, workload, *net, calibration);
+  }
   data::Loader batches(*engine, split.test, loading);
   train::RunMeter meter(*engine);
   const std::unique_ptr<Autocast> scope = precision.scope();
@@ -52,6 +57,7 @@ int run_eval(const Options& options) {
   describe(*engine, workload, batch, summary);
   fill(meter.figures(), *engine, summary);
   fill(precision, nullptr, summary);
+  if (options.precision == "int8") summary.precision = options.precision;
   if (result) fill(*result, summary);
   auto line = to_json(summary);
   line["event"] = "summary";

@@ -82,7 +82,8 @@ struct TrainingOptions {
   bool release_gradients = false;
   std::string moments = "f32";    // what optimizers remember: f32, bf16
   std::string weights = "f32";    // how weights are stored: f32, bf16
-  std::string precision = "f32";  // f16, bf16
+  std::string precision = "f32";  // f16, bf16; without training int8
+  std::string ranges = "static";  // of inputs in int8: static, dynamic
   StepOptions step;
   HeadOptions head;
   LimitOptions limit;
@@ -305,14 +306,21 @@ void describe_step(Row& row, TrainingOptions& o) {
   row(o.head.is_late, {.flag = "--late-head-gradient", .group = group::memory, .verbs = kStepVerbs,
       .help = "with --head-chunks: recompute the logits at the end of the backward pass and compute the gradient of "
               "the token embedding only there, so that it takes no memory before"});
-  const auto precision = [&](Verbs verbs, const char* help) {
+  const auto precision = [&](Verbs verbs, std::vector<std::string> choices, const char* help) {
     row(o.precision, {.flag = "--precision TYPE", .group = group::precision, .verbs = verbs,
-        .choices = {"f32", "f16", "bf16"}, .resume = Resume::must_agree, .log = Log::always, .help = help});
+        .choices = std::move(choices), .resume = Resume::must_agree, .log = Log::always, .help = help});
   };
-  precision(train | sweep,
+  precision(train | sweep, {"f32", "f16", "bf16"},
             "f16, bf16: store activations, gradients and working copies of the weights in 16 bits, keep the weights "
             "themselves and all arithmetic in f32; f16 scales the loss and skips steps that overflow");
-  precision(bench | profile | estimate | eval | warm, "f16, bf16: store activations and weights in 16 bits, compute in f32");
+  precision(estimate, {"f32", "f16", "bf16"}, "f16, bf16: store activations and weights in 16 bits, compute in f32");
+  precision(bench | profile | eval | warm, {"f32", "f16", "bf16", "int8"},
+            "f16, bf16: store activations and weights in 16 bits, compute in f32; int8, without training: multiply "
+            "8-bit integers in linear layers and convolutions");
+  row(o.ranges, {.flag = "--int8-ranges KIND", .group = group::precision, .verbs = bench | profile | eval | warm,
+      .choices = {"static", "dynamic"},
+      .help = "with --precision int8: what inputs lie between, as batches of the training set had it (static, the "
+              "default), or each row or image by itself (dynamic)"});
   row(o.weights, {.flag = "--weights DTYPE", .group = group::precision, .verbs = kStepVerbs, .choices = {"f32", "bf16"},
       .resume = Resume::must_agree, .log = Log::always,
       .help = "storage type of the weights; bf16 (with --precision bf16): half the bytes, no f32 copy, updates rounded "

@@ -94,10 +94,34 @@ train::PrecisionOptions precision_options(const Options& options, bool is_traini
   const bool has_bf16_weights = options.weights == "bf16";
   if (has_bf16_weights && dtype != bf16)
     throw UsageError("--weights bf16 needs --precision bf16, whose ops read such weights as they are");
+  if (options.precision == "int8" && is_training)
+    throw UsageError("--precision int8 is for inference: add --mode infer");
   if (dtype == f16 && is_training && options.check_nan)
     throw UsageError(
         "--check-nan stops at the overflows that the loss scaler of --precision f16 looks for; take f32 or bf16");
   return {.dtype = dtype, .bf16_weights = has_bf16_weights, .trains = is_training};
+}
+
+void quantize_model(const Options& options, const Workload& workload, nn::Module& model, data::Loader& calibration) {
+  constexpr int kBatches = 8;
+  if (options.precision != "int8") return;
+  if (Engine::current().options().dry_run)
+    throw UsageError("--precision int8 cannot be planned without values; leave --memory-limit out");
+  try {
+    if (options.ranges == "dynamic") {
+      nn::quantize(model);
+      return;
+    }
+    nn::quantize(model, [&] {
+      int batches = 0;
+      for (const data::Batch& batch : calibration) {
+        workload.forward(model, batch).eval();
+        if (++batches == kBatches) return;
+      }
+    });
+  } catch (const ArgumentError& error) {
+    throw UsageError("--precision int8: " + std::string(error.what()));
+  }
 }
 
 Dtype moments_dtype(const Options& options) { return options.moments == "bf16" ? bf16 : f32; }

@@ -41,6 +41,9 @@ data::LoaderOptions loader_options(const Options& options, std::int64_t batch);
 // How a run computes, as --precision and --weights say. Throws UsageError for f16 with --check-nan where gradients are
 // taken: overflows are a part of it; for bf16 weights without bf16 precision.
 train::PrecisionOptions precision_options(const Options& options, bool is_training);
+// With --precision int8: quantizes the model, static ranges by its first batches of the loader. Throws UsageError for a
+// dry run, which has no values to take ranges from, and for a model that has no such layer.
+void quantize_model(const Options& options, const Workload& workload, nn::Module& model, data::Loader& calibration);
 Dtype moments_dtype(const Options& options);  // of --moments
 // As --accumulate and --micro-batch say. Throws UsageError for what needs all gradients at once, beside
 // --release-gradients.

@@ -41,6 +41,7 @@ class NodeWriter {
   Dtype result_dtype() const { return node_.results.empty() ? node_.dtype : node_.results[0].second; }
   std::size_t results() const { return node_.results.size(); }
   const Scalar& scalar(std::size_t i) const { return node_.tape_scalars()[i]; }
+  Array array(std::size_t i) const { return Array(node_.tape_inputs()[i].node); }  // an input, for its values
 
   virtual Name in(std::size_t i) = 0;
   // The inputs of a pointwise node, stored all in one order that its result then has, too, and as narrow as they were
@@ -60,6 +61,7 @@ class NodeWriter {
   virtual Name cast(const Name& value, Dtype from, Dtype to) = 0;
   virtual Name ints(const Ints& values) = 0;  // one axis
   virtual Name numbers(const std::vector<double>& values, const Shape& shape, Dtype dtype) = 0;
+  virtual Name bytes(const std::vector<std::int8_t>& values, const Shape& shape) = 0;
   Name number(double value, Dtype dtype) { return numbers({value}, Shape{}, dtype); }
   virtual void give(const Name& value, int result = 0) = 0;  // names a result of the node
   [[noreturn]] virtual void refuse(const std::string& why) const = 0;

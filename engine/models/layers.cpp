@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "nn/quantized.h"
 #include "samebytes/error.h"
 #include "samebytes/nn/lora.h"
 #include "samebytes/ops.h"
@@ -71,6 +72,7 @@ Projection::Projection(const Weights& at, const ProjectionOptions& o)
 }
 
 Array Projection::forward(const Array& x) {
+  if (matrix_.weight.quantized()) return nn::quantized_linear(x, matrix_.weight, bias_);
   if (!matrix_.is_quantised()) return project(x, matrix_.weight, bias_, adapter_);
   const Array y = quantised_linear(x, matrix_.blocks, matrix_.type, bias_);
   return adapter_ ? y + (*adapter_)(x) : y;
@@ -82,6 +84,7 @@ void Projection::visit(nn::Visitor& visitor) {
   // Quantised blocks are no parameter; what stands for the weight has its shape and is not computed.
   visitor.projection("", matrix_.is_quantised() ? dequantise(matrix_.blocks, matrix_.type) : Array(matrix_.weight),
                      adapter_);
+  if (!matrix_.is_quantised()) visitor.quantizable("", matrix_.weight);
 }
 
 Norm::Norm(const Weights& at, std::int64_t features, NormKind kind, double eps)

@@ -102,9 +102,9 @@ Array MultiHeadAttention::forward(const Input& x, const Input& lengths) {
 Array MultiHeadAttention::forward(const Input& query, const Input& key, const Input& value,
                                   const AttentionOptions& options) {
   const std::int64_t heads = options_.heads, kv_heads = options_.kv_heads, depth = options_.width / heads;
-  // Heads [first, first + count) of x: with an adapter all heads are computed, since its rows are not cut.
+  // Heads [first, first + count) of x: with an adapter or in int8 all heads are computed, since their rows are not cut.
   const auto heads_of = [&](const Array& x, std::int64_t first, std::int64_t count) {
-    if (in_adapter_) return slice(project(x, 0), 2, first, first + count);
+    if (in_adapter_ || in_weight_.quantized()) return slice(project(x, 0), 2, first, first + count);
     require_input(x);
     const std::int64_t begin = first * depth, end = begin + count * depth;
     const Array bias = in_bias_.defined() ? slice(in_bias_, 0, begin, end) : Array();
@@ -155,9 +155,11 @@ void MultiHeadAttention::visit(Visitor& visitor) {
   visitor.parameter(gpt2 ? "c_attn.weight" : "in_proj_weight", in_weight_, layout_of(options_.names));
   if (in_bias_.defined()) visitor.parameter(gpt2 ? "c_attn.bias" : "in_proj_bias", in_bias_);
   visitor.projection(gpt2 ? "c_attn" : "in_proj", in_weight_, in_adapter_);
+  visitor.quantizable(gpt2 ? "c_attn" : "in_proj", in_weight_);
   visitor.parameter(gpt2 ? "c_proj.weight" : "out_proj.weight", out_weight_, layout_of(options_.names));
   if (out_bias_.defined()) visitor.parameter(gpt2 ? "c_proj.bias" : "out_proj.bias", out_bias_);
   visitor.projection(gpt2 ? "c_proj" : "out_proj", out_weight_, out_adapter_);
+  visitor.quantizable(gpt2 ? "c_proj" : "out_proj", out_weight_);
 }
 
 std::string MultiHeadAttention::describe() const {

@@ -1,6 +1,7 @@
 #include "samebytes/nn/conv1d.h"
 
 #include "nn/initial.h"
+#include "nn/quantized.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::nn {
@@ -24,16 +25,18 @@ Conv1d::Conv1d(const Conv1dOptions& options) : options_(options) {
 
 Array Conv1d::forward(const Array& x) {
   refuse_channels_first(describe(), options_.in, x);
-  return conv1d(x, weight_, bias_,
-                {.stride = options_.stride,
-                 .pad = options_.pad,
-                 .dilation = options_.dilation,
-                 .groups = options_.groups,
-                 .pad_end = options_.pad_end});
+  const samebytes::Conv1dOptions options{.stride = options_.stride,
+                                         .pad = options_.pad,
+                                         .dilation = options_.dilation,
+                                         .groups = options_.groups,
+                                         .pad_end = options_.pad_end};
+  if (weight_.quantized()) return quantized_conv(x, weight_, bias_, options);
+  return conv1d(x, weight_, bias_, options);
 }
 
 void Conv1d::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_, Layout::conv);
+  visitor.quantizable("", weight_, options_.groups);
   if (bias_.defined()) visitor.parameter("bias", bias_);
   visitor.channels(options_.out);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nn/initial.h"
+#include "nn/quantized.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::nn {
@@ -40,11 +41,13 @@ Array Conv2d::forward(const Array& x) {
     options.pad_end_h = options_.pad_end->h;
     options.pad_end_w = options_.pad_end->w;
   }
+  if (weight_.quantized()) return quantized_conv(x, weight_, bias_, options);
   return conv2d(x, weight_, bias_, options);
 }
 
 void Conv2d::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_, Layout::conv);
+  visitor.quantizable("", weight_, options_.groups);
   if (bias_.defined()) visitor.parameter("bias", bias_);
   visitor.channels(options_.out);
 }

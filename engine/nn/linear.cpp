@@ -19,6 +19,7 @@ void Linear::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_, Layout::linear);
   if (bias_.defined()) visitor.parameter("bias", bias_);
   visitor.projection("", weight_, adapter_);
+  visitor.quantizable("", weight_);
 }
 
 std::string Linear::describe() const {

@@ -9,12 +9,13 @@
 
 #include "nn/grouped.h"
 #include "nn/projection.h"
+#include "nn/quantized.h"
+#include "nn/targets.h"
+#include "samebytes/nn/quantize.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::nn {
 namespace {
-
-constexpr const char* kAllLinear = "all-linear";
 
 class Walk final : public Visitor {
  public:
@@ -52,50 +53,7 @@ void visit_projections(Module& module, Walk::Visit visit, Walk::Enter enter = {}
   walk.child("", module);
 }
 
-bool ends_with(const std::string& name, const std::string& end) {
-  return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
-}
-bool matches(const std::string& name, const std::string& target) {
-  return name == target || ends_with(name, "." + target);
-}
-std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 bool is_attention(const std::string& name) { return last_part(name) == "c_attn" || last_part(name) == "in_proj"; }
-
-// "a, b, c" from the distinct last parts of the names.
-std::string known(const std::vector<std::string>& names) {
-  std::set<std::string> seen;
-  std::string text;
-  for (const std::string& name : names)
-    if (const std::string part = last_part(name); !part.empty() && seen.insert(part).second)
-      text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
-// Decides whether a target selects a layer, and records whether each target selected any.
-class Choice {
- public:
-  Choice(std::vector<std::string> targets, const char* option) : targets_(std::move(targets)), option_(option) {}
-  bool takes(const std::string& name) {
-    bool taken = false;
-    for (const std::string& target : targets_)
-      if (target == kAllLinear || matches(name, target)) {
-        used_.insert(target);
-        taken = true;
-      }
-    return taken;
-  }
-  void require_all_used(const char* what, const std::vector<std::string>& names) const {
-    for (const std::string& target : targets_)
-      if (used_.count(target) == 0)
-        throw ArgumentError("apply_lora: " + std::string(option_) + " has " + target + ", which matches no " + what +
-                            "; there are " + known(names));
-  }
-
- private:
-  std::vector<std::string> targets_;
-  const char* option_;
-  std::set<std::string> used_;
-};
 
 // Visits every adapter once, with its layer's weight.
 void each_adapter(const char* op, Module& model, const std::function<void(Lora&, const Array&)>& f) {
@@ -148,12 +106,13 @@ void Lora::set_merged(const Array& weight, bool merged) {
   is_merged_ = merged;
 }
 
-Array adapted_linear(const Array& x, const Array& weight, const Array& bias, const std::shared_ptr<Lora>& adapter) {
-  const Array y = linear(x, weight, bias);
+Array adapted_linear(const Array& x, const Parameter& weight, const Array& bias, const std::shared_ptr<Lora>& adapter) {
+  const Array y = weight.quantized() ? quantized_linear(x, weight, bias) : linear(x, weight, bias);
   return adapter && !adapter->is_merged() ? y + (*adapter)(x) : y;
 }
 
 LoraReport apply_lora(Module& model, const LoraOptions& options) {
+  if (is_quantized(model)) throw ArgumentError("apply_lora: " + model.describe() + " is quantized; dequantize() first");
   if (has_lora(model))
     throw ArgumentError("apply_lora: " + model.describe() + " has adapters already; unload_lora() first");
   // Resolve all names first, so that a wrong name changes nothing.
@@ -166,7 +125,7 @@ LoraReport apply_lora(Module& model, const LoraOptions& options) {
   std::vector<std::string> names, modules;
   std::vector<Module*> saved;
   std::vector<std::string> saved_names;
-  Choice to_save(options.modules_to_save, "modules_to_save");
+  Choice to_save(options.modules_to_save, "apply_lora", "modules_to_save");
   visit_projections(
       model,
       [&](const std::string& name, const Array& weight, Adapter& adapter) {
@@ -187,7 +146,7 @@ LoraReport apply_lora(Module& model, const LoraOptions& options) {
       if (is_attention(name)) targets.push_back(name);
     if (targets.empty()) targets = {kAllLinear};
   }
-  Choice target(targets, "targets");
+  Choice target(targets, "apply_lora", "targets");
   const auto is_saved = [&](const std::string& name) {
     return std::any_of(saved_names.begin(), saved_names.end(), [&](const std::string& one) {
       return name == one || name.compare(0, one.size() + 1, one + ".") == 0;

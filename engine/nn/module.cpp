@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "nn/quantized.h"
 #include "nn/trace.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
@@ -158,15 +159,20 @@ Copies::~Copies() { current = state_->outer; }
 
 Parameter::Parameter(const Parameter& other) : Array(other) {
   Copies::State* const scope = Copies::current;
-  if (!other.defined() || (scope && scope->kind == Copies::Kind::shared)) return;
-  const auto made = [&other] { return is_cell(other) ? clone_cell(other) : copy(other).eval(); };
-  if (!scope) {
-    Array::operator=(made());
+  if (!other.defined()) return;
+  if (scope && scope->kind == Copies::Kind::shared) {
+    quantized_ = other.quantized_;
     return;
   }
-  Array& known = scope->cells[other.node().get()];
-  if (!known.defined()) known = made();
-  Array::operator=(known);
+  const auto made = [&other] { return is_cell(other) ? clone_cell(other) : copy(other).eval(); };
+  if (scope) {
+    Array& known = scope->cells[other.node().get()];
+    if (!known.defined()) known = made();
+    Array::operator=(known);
+  } else {
+    Array::operator=(made());
+  }
+  if (other.quantized_) quantized_ = other.quantized_->of_copy(other, *this);
 }
 
 Parameter& Parameter::operator=(const Parameter& other) & {

@@ -65,9 +65,11 @@ void TransformerBlock::visit(Visitor& visitor) {
     visitor.parameter(gpt2 ? "mlp.c_fc.weight" : "linear1.weight", weight1_, layout_of(options_.names));
     if (bias1_.defined()) visitor.parameter(gpt2 ? "mlp.c_fc.bias" : "linear1.bias", bias1_);
     visitor.projection(gpt2 ? "mlp.c_fc" : "linear1", weight1_, adapter1_);
+    visitor.quantizable(gpt2 ? "mlp.c_fc" : "linear1", weight1_);
     visitor.parameter(gpt2 ? "mlp.c_proj.weight" : "linear2.weight", weight2_, layout_of(options_.names));
     if (bias2_.defined()) visitor.parameter(gpt2 ? "mlp.c_proj.bias" : "linear2.bias", bias2_);
     visitor.projection(gpt2 ? "mlp.c_proj" : "linear2", weight2_, adapter2_);
+    visitor.quantizable(gpt2 ? "mlp.c_proj" : "linear2", weight2_);
   };
   if (gpt2) visitor.child("ln_1", norm1_);
   visitor.child(gpt2 ? "attn" : "self_attn", attention_);

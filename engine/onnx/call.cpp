@@ -130,6 +130,7 @@ const Registry& registry() {
     add_linear_algebra(made);
     add_losses(made);
     add_fused(made);
+    add_int8(made);
     return made;
   }();
   return all;

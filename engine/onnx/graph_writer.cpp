@@ -141,6 +141,11 @@ class OneNode final : public NodeWriter {
     }
     return writer_.constant(std::move(tensor));
   }
+  Name bytes(const std::vector<std::int8_t>& values, const Shape& shape) override {
+    Tensor tensor{Type::i8, sizes_of(shape), {}};
+    for (const std::int8_t value : values) append(tensor.bytes, value);
+    return writer_.constant(std::move(tensor));
+  }
   std::vector<Name> put_all(const std::string& type, const std::vector<Name>& inputs, const Attributes& attributes,
                             std::size_t outputs) override {
     return writer_.put_all(type, inputs, attributes, outputs);

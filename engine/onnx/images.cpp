@@ -38,6 +38,15 @@ Windows windows(const Call& call, std::vector<std::int64_t> kernel) {
   return w;
 }
 
+Conv1dOptions conv1d_options(const Windows& windows, int groups) {
+  const auto& [kernel, s, d, p, e] = windows;
+  return {at(s, 0), at(p, 0), at(d, 0), groups, at(e, 0)};
+}
+Conv2dOptions conv2d_options(const Windows& windows, int groups) {
+  const auto& [kernel, s, d, p, e] = windows;
+  return {at(s, 0), at(s, 1), at(p, 0), at(p, 1), at(d, 0), at(d, 1), groups, at(e, 0), at(e, 1)};
+}
+
 namespace {
 
 Outputs convolution(const Call& call) {
@@ -52,10 +61,8 @@ Outputs convolution(const Call& call) {
   const int groups = static_cast<int>(call.integer("group", 1));
   const auto &s = w.stride, &p = w.before, &e = w.after, &d = w.dilation;
   Array y;
-  if (rank == 3) y = conv1d(x, weight, bias, {at(s, 0), at(p, 0), at(d, 0), groups, at(e, 0)});
-  if (rank == 4)
-    y = conv2d(x, weight, bias,
-               {at(s, 0), at(s, 1), at(p, 0), at(p, 1), at(d, 0), at(d, 1), groups, at(e, 0), at(e, 1)});
+  if (rank == 3) y = conv1d(x, weight, bias, conv1d_options(w, groups));
+  if (rank == 4) y = conv2d(x, weight, bias, conv2d_options(w, groups));
   if (rank == 5)
     y = conv3d(x, weight, bias,
                {at(s, 0), at(s, 1), at(s, 2), at(p, 0), at(p, 1), at(p, 2), at(d, 0), at(d, 1), at(d, 2), groups,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "samebytes/onnx.h"
+#include "samebytes/ops/int8.h"
 
 namespace samebytes::onnx {
 
@@ -20,6 +21,7 @@ struct Item {
   Array array;             // stored = transpose(what the model means, order)
   Order order;             // empty: as the model means
   std::shared_ptr<const Tensor> host;
+  std::shared_ptr<const Int8Weight> int8;  // of a weight that fuse_quantised() found, beside its bytes in `host`
 
   bool defined() const { return type != Type::none; }
 };

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "onnx/check.h"
@@ -72,5 +73,19 @@ class Links {
   const ::onnx::GraphProto& graph_;
   std::map<std::string, int> maker_, last_reader_, readers_;
 };
+
+// Null where the node has none of this name.
+inline const ::onnx::AttributeProto* attribute_of(const ::onnx::NodeProto& node, const std::string& name) {
+  for (const auto& attribute : node.attribute())
+    if (attribute.name() == name) return &attribute;
+  return nullptr;
+}
+
+inline void leave_out(::onnx::GraphProto& graph, const std::set<int>& gone) {
+  google::protobuf::RepeatedPtrField<::onnx::NodeProto> kept;
+  for (int i = 0; i < graph.node_size(); ++i)
+    if (!gone.contains(i)) kept.Add()->Swap(graph.mutable_node(i));
+  graph.mutable_node()->Swap(&kept);
+}
 
 }  // namespace samebytes::onnx

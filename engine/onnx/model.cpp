@@ -53,6 +53,7 @@ void clear_values(::onnx::TensorProto& proto) {
 bool is_setting(const Use& use) {
   if (use.op == "Clip" || use.op == "Resize" || use.op == "Upsample" || use.op == "Dropout" || use.op == "Range")
     return use.input > 0 || use.op == "Range";
+  if (use.op == "QuantizeLinear" || use.op == "DequantizeLinear") return use.input == 1;
   return use.op == "Pad" && use.input == 2;
 }
 
@@ -64,21 +65,24 @@ bool is_unchanged(const ::onnx::GraphProto& graph) {
                      [&](const auto& node) { return is_standard(node.domain()) && ops.contains(node.op_type()); });
 }
 
+bool is_dequantised(const ::onnx::NodeProto& node) {
+  return is_standard(node.domain()) && node.op_type() == "DequantizeLinear";
+}
+
 // Runs the nodes that read constants alone, once, and leaves them out of the graph: those whose results have, all
-// together, not much more bytes than the file, so that one that claims large ones costs nothing.
+// together, not much more bytes than the file, so that one that claims large ones costs nothing. Of `bytes_left` the
+// results are taken off.
 void fold_constants(::onnx::GraphProto& graph, const Functions& functions, std::map<std::string, Item>& constants,
-                    int opset, std::size_t file_bytes) {
+                    int opset, std::size_t& bytes_left, bool keeps_dequantised = false) {
   static const std::set<std::string> excluded{"Dropout",       "BatchNormalization", "ConvBatchNormalization",
                                               "Bernoulli",     "Multinomial",        "RandomNormal",
                                               "RandomUniform", "RandomNormalLike",   "RandomUniformLike"};
-  constexpr std::size_t kAnyBytes = std::size_t{4} << 20;  // that may always be made
-  std::size_t bytes_left = std::max(file_bytes, kAnyBytes);
   Runner runner(functions, false);
   Scope scope;
   scope.values = constants;
   google::protobuf::RepeatedPtrField<::onnx::NodeProto> kept;
   for (const auto& node : graph.node()) {
-    bool folds = !excluded.contains(node.op_type());
+    bool folds = !excluded.contains(node.op_type()) && !(keeps_dequantised && is_dequantised(node));
     for (const auto& input : node.input()) folds = folds && (input.empty() || scope.values.contains(input));
     for (const auto& attribute : node.attribute()) folds = folds && !attribute.has_g();
     std::map<std::string, Item> made;
@@ -163,7 +167,16 @@ Model load(const std::string& path, const LoadOptions& options) {
     clear_values(proto);
     model.weights_.push_back(std::move(weight));
   }
-  fold_constants(file->running, file->functions, file->constants, opset, file_bytes);
+  const auto& running = file->running.node();
+  const bool is_quantised = std::any_of(running.begin(), running.end(), is_dequantised);
+  constexpr std::size_t kAnyBytes = std::size_t{4} << 20;  // of constants, that may always be made
+  // A byte of a quantised weight may become a float.
+  std::size_t bytes_left = std::max(file_bytes * (is_quantised ? sizeof(float) : 1), kAnyBytes);
+  if (is_quantised) {
+    fold_constants(file->running, file->functions, file->constants, opset, bytes_left, true);
+    fuse_quantised(file->running, file->constants, bytes_left);
+  }
+  fold_constants(file->running, file->functions, file->constants, opset, bytes_left);
   std::map<std::string, Sizes> sizes;
   for (const auto& proto : graph.initializer()) sizes[proto.name()] = {proto.dims().begin(), proto.dims().end()};
   fuse_hard_swish(file->running, file->constants);

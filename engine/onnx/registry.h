@@ -37,6 +37,7 @@ void add_random(Registry& registry);
 void add_optimizers(Registry& registry);
 void add_losses(Registry& registry);
 void add_fused(Registry& registry);
+void add_int8(Registry& registry);
 void add_linear_algebra(Registry& registry);
 
 const Registry& registry();

@@ -11,18 +11,13 @@
 #include "samebytes/ops.h"
 
 namespace samebytes::onnx {
-namespace {
-
-const ::onnx::AttributeProto* attribute_of(const ::onnx::NodeProto& node, const std::string& name) {
-  for (const auto& attribute : node.attribute())
-    if (attribute.name() == name) return &attribute;
-  return nullptr;
-}
 
 const Item* constant_of(const Constants& constants, const std::string& name) {
   const auto at = constants.find(name);
   return at == constants.end() || !at->second.defined() ? nullptr : &at->second;
 }
+
+namespace {
 
 // The one floating number that a value is.
 std::optional<double> number_of(const Constants& constants, const std::string& name) {
@@ -43,13 +38,6 @@ std::optional<std::string> beside_number(const ::onnx::NodeProto& node, const Co
   for (int i = 0; i < 2; ++i)
     if (is_number(constants, node.input(1 - i), value)) return node.input(i);
   return {};
-}
-
-void leave_out(::onnx::GraphProto& graph, const std::set<int>& gone) {
-  google::protobuf::RepeatedPtrField<::onnx::NodeProto> kept;
-  for (int i = 0; i < graph.node_size(); ++i)
-    if (!gone.contains(i)) kept.Add()->Swap(graph.mutable_node(i));
-  graph.mutable_node()->Swap(&kept);
 }
 
 // A Clip to 0 .. 6, by inputs or by attributes.

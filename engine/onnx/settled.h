@@ -13,6 +13,15 @@ namespace samebytes::onnx {
 
 using Constants = std::map<std::string, Item>;
 
+// Null for a name that none has.
+const Item* constant_of(const Constants& constants, const std::string& name);
+
+// A QuantizeLinear and the DequantizeLinear behind it become one node of the domain "samebytes", which rounds on the
+// device. A Conv, Gemm or MatMul that reads such a node and a DequantizeLinear of a constant int8 weight multiplies
+// integers: int8_conv2d() and its like. Packed weights are constants, taken off `bytes_left` as far as it goes. Returns
+// how many products and convolutions there are.
+int fuse_quantised(::onnx::GraphProto& graph, Constants& constants, std::size_t& bytes_left);
+
 // x * clip(x + 3, 0, 6) / 6, in four nodes, becomes a HardSwish. Returns how many there are.
 int fuse_hard_swish(::onnx::GraphProto& graph, const Constants& constants);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "onnx/call.h"
+#include "samebytes/ops/conv.h"
 
 namespace samebytes::onnx {
 
@@ -18,5 +19,9 @@ Windows windows(const Call& call, std::vector<std::int64_t> kernel);
 
 // The i-th number of a list, as options take it.
 inline int at(const std::vector<std::int64_t>& list, std::size_t i) { return static_cast<int>(list[i]); }
+
+// Of a convolution along one and two axes.
+Conv1dOptions conv1d_options(const Windows& windows, int groups);
+Conv2dOptions conv2d_options(const Windows& windows, int groups);
 
 }  // namespace samebytes::onnx

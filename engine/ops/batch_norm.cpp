@@ -13,6 +13,7 @@
 #include "ops/conv.h"
 #include "ops/dtypes.h"
 #include "ops/formula.h"
+#include "ops/int8.h"
 #include "ops/pointwise.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -239,6 +240,11 @@ Array batch_norm_eval(const Input& src, const Input& scale, const Input& shift, 
     const Array centre = conv->bias.defined() ? conv->bias - running_mean : -running_mean;
     return conv_forward(conv->src, conv->weight * factor(conv->weight.shape()), centre * factor(scale.shape()) + shift,
                         src.shape(), conv->attributes);
+  }
+  if (const auto int8 = is_grad_enabled() || real != f32 ? std::nullopt : detail::replaceable_int8(src)) {
+    const Array factor = rsqrt(running_var + double{options.eps}) * scale;
+    const Array centre = int8->inputs.size() > 4 ? int8->inputs[4] - running_mean : -running_mean;
+    return int8->with(int8->inputs[3] * factor, centre * factor + shift);
   }
   const Array wide = src.dtype() == real ? src.array() : astype(src, real);
   const Array y = (wide - running_mean) * (rsqrt(running_var + double{options.eps}) * scale) + shift;

@@ -69,7 +69,7 @@ void Worker::add_program(MessageReader& message) {
   key.a = message.take();
   key.b = message.take();
   const std::string text = message.take_text(), options = message.take_text();
-  if (options.find("BF16_TILES") != std::string::npos) cpu_has(Instruction::amx_bf16);  // asks for the registers
+  if (options.find("_TILES") != std::string::npos) cpu_has(Instruction::amx_bf16);  // asks for the registers
   cl::Program program(context, text);
   const KernelCache::Checked checked = cache.check(key);
   if (clBuildProgram(program(), 1, &device(), options.c_str(), nullptr, nullptr) != CL_SUCCESS) return;

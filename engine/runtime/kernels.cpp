@@ -136,6 +136,16 @@ std::string KernelLibrary::defines(Dtype dtype) const {
   return text;
 }
 
+std::string KernelLibrary::defines_of(Dtype dtype, const std::string& program) const {
+  std::string text = device_.tuning().defines(computed_in(dtype));
+  if (program != "int8") return text;
+  if (device_.has_int8_tiles())
+    text += " -DSAMEBYTES_INT8_TILES";
+  else if (device_.has_int8_dots())
+    text += " -DSAMEBYTES_INT8_DOTS";
+  return text;
+}
+
 // What does not match its checksum is compiled again. A bare call: the wrapper asks every device of the context for its
 // log, even if the program builds.
 cl_int KernelLibrary::build(const Built& built, const std::string& options) {
@@ -239,8 +249,8 @@ std::vector<CompileJob> KernelLibrary::programs_to_build(const std::set<std::pai
     if (file.empty()) continue;
     const auto [key, stems] = group_of(dtype, file);
     if (programs_.count(key) != 0 || failures_.count(key) != 0 || !seen.insert(key).second) continue;
-    auto source = std::make_shared<const ProgramSource>(source_of(
-        dtype, library_text(personality, stems, is_16_bit(dtype)), device_.tuning().defines(computed_in(dtype))));
+    auto source = std::make_shared<const ProgramSource>(
+        source_of(dtype, library_text(personality, stems, is_16_bit(dtype)), defines_of(dtype, files_.at(file))));
     if (!cache->has_program(source->key)) jobs.push_back({.source = std::move(source)});
   }
   return jobs;
@@ -252,7 +262,7 @@ std::string KernelLibrary::build_for(Dtype dtype, const std::string& entry) {
   const std::string file = file_of_entry(files_, entry);
   if (file.empty())
     throw no_such_entry(entry, text_of(dtype, personality), "; it would start with one of " + joined_stems(files_));
-  const std::string type(name_of(dtype)), tiles = device_.tuning().defines(computed_in(dtype));
+  const std::string type(name_of(dtype)), tiles = defines_of(dtype, files_.at(file));
   const auto key_of_file = [&](const std::string& stem) { return type + "/" + stem + ".cl"; };
   if (is_alone_) {
     try {

@@ -95,6 +95,8 @@ class KernelLibrary {
 
   std::uint64_t programs_built() const { return programs_built_; }
   std::string defines(Dtype dtype) const;  // "-DSAMEBYTES_CPU -DVW=16 ..."
+  // More for one program: what the tuner chose, and instructions that only this program uses.
+  std::string defines_of(Dtype dtype, const std::string& program) const;
   // From now on each .cl file that builds alone is a separate program: for the tuner, which builds one file over and
   // over. Requires: nothing was built yet.
   void build_files_alone() { is_alone_ = true; }

@@ -83,6 +83,9 @@ class Device {
   bool has_bf16_dots() const { return has(Instruction::avx512_bf16, bf16_dots_); }
   // The same of tdpbf16ps; every CPU that has it rounds by an instruction of AVX512-BF16, too.
   bool has_bf16_tiles() const { return has(Instruction::amx_bf16, bf16_tiles_); }
+  // The same of bytes: vpdpbusd, and tdpbusd, which a CPU with tdpbssd has, too.
+  bool has_int8_dots() const { return has(Instruction::avx512_vnni, int8_dots_); }
+  bool has_int8_tiles() const { return has(Instruction::amx_int8, int8_tiles_); }
   // Whether products of 16-bit types use mma.sync of NVIDIA's GPUs.
   bool has_ptx_mma() const { return has(Instruction::ptx_mma, ptx_mma_); }
   KernelLibrary& kernels() { return kernels_; }
@@ -109,6 +112,7 @@ class Device {
   cl::CommandQueue queue_;
   bool runs_host_functions_ = false;
   mutable std::atomic<int> bf16_dots_ = -1, bf16_tiles_ = -1, ptx_mma_ = -1;  // -1: not yet asked
+  mutable std::atomic<int> int8_dots_ = -1, int8_tiles_ = -1;
   const std::unique_ptr<Compilers> compilers_;
   KernelLibrary kernels_;
   QueueClock clock_;

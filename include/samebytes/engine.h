@@ -63,9 +63,9 @@ struct EngineOptions {
   // device of the engine, best one of the same context, else by a CPU device that the engine opens for that; counted in
   // Engine::fallbacks(), and the first one is a warning. Off: it is an error. Else SAMEBYTES_FALLBACK=1.
   bool fallback = false;
-  // Products of bf16 may use the CPU's own instruction for them (find_matrix_instructions, device.h); off, they are
-  // computed as f32 products are. Not set: on, unless SAMEBYTES_MATRIX_INSTRUCTIONS is 0, or names those that may be
-  // used: avx512_bf16.
+  // Products of 16-bit types and of int8 may use the device's own instructions for them (find_matrix_instructions,
+  // device.h); off, they are computed as f32 products are. Not set: on, unless SAMEBYTES_MATRIX_INSTRUCTIONS is 0, or
+  // names those that may be used: amx_bf16,amx_int8.
   std::optional<bool> matrix_instructions = {};
   // A program that compiles kernels beside this one, in as many processes as there are cores: PoCL compiles one after
   // another within a process. It is started as PROGRAM --compile-kernels and calls serve_kernel_compiler(); the

@@ -21,6 +21,7 @@
 #include "samebytes/nn/module.h"
 #include "samebytes/nn/norm.h"
 #include "samebytes/nn/pooling.h"
+#include "samebytes/nn/quantize.h"
 #include "samebytes/nn/recurrent.h"
 #include "samebytes/nn/sequential.h"
 #include "samebytes/nn/summary.h"

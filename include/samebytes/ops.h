@@ -10,6 +10,7 @@
 #include "samebytes/ops/fold.h"
 #include "samebytes/ops/grid_sample.h"
 #include "samebytes/ops/indexing.h"
+#include "samebytes/ops/int8.h"
 #include "samebytes/ops/layout.h"
 #include "samebytes/ops/losses.h"
 #include "samebytes/ops/matmul.h"

@@ -79,6 +79,26 @@ TEST(Train, precision_is_said_in_the_summary_the_log_and_the_file) {
               HasSubstr("--check-nan stops at the overflows that the loss scaler of --precision f16 looks for"));
 }
 
+TEST(Train, a_saved_network_is_tested_in_int8) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "digits.safetensors";
+  const auto trained = run_command({"train", "digits", "--epochs", "4", "--save", file, "--json"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const double accuracy = trained.json()["test_accuracy"], loss = trained.json()["test_loss"];
+  for (const char* ranges : {"static", "dynamic"}) {
+    const auto tested = run_command(
+        {"eval", "digits", "--load", file, "--precision", "int8", "--int8-ranges", ranges, "--json", "--quiet"});
+    ASSERT_EQ(tested.status, 0) << tested.err;
+    EXPECT_EQ(tested.json()["precision"], "int8");
+    EXPECT_NEAR(tested.json()["test_accuracy"], accuracy, 0.01) << ranges;
+    EXPECT_NE(tested.json()["test_loss"], loss) << "the network ran in f32";
+    EXPECT_NEAR(tested.json()["test_loss"], loss, 0.05 * loss) << ranges;
+  }
+  const auto wrong = run_command({"train", "digits", "--precision", "int8"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--precision"));
+}
+
 TEST(Train, the_summary_names_what_a_newcomer_looks_for) {
   const auto result = run_command({"train", "digits", "--steps", "5"});
   ASSERT_EQ(result.status, 0) << result.err;

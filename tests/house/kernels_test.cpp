@@ -186,8 +186,8 @@ TEST(Kernels, belong_to_the_same_programs_in_both_personalities) {
     if (is_alone(text)) gpu.erase(name.substr(0, name.find('.')));
   EXPECT_EQ(files, gpu);
   for (const auto& [stem, program] : files) programs.insert(program);
-  EXPECT_EQ(programs, (std::set<std::string>{"convolution", "convolution_1d", "core", "others", "products", "quantised",
-                                             "transformer"}))
+  EXPECT_EQ(programs, (std::set<std::string>{"convolution", "convolution_1d", "core", "int8", "others", "products",
+                                             "quantised", "transformer"}))
       << "docs/design.md";
 }
 

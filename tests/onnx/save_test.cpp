@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "onnx/maker.h"
+#include "samebytes/autograd.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
 #include "samebytes/models.h"
@@ -122,6 +123,34 @@ TEST(OnnxSave, layers_of_all_kinds_keep_their_numbers) {
                         nn::ConvTranspose2d({.in = 8, .out = 4, .kernel = 3, .stride = 2, .pad = 1, .output_pad = 1}),
                         nn::Silu(), nn::AvgPool2d({.kernel = 2}), nn::Flatten(), nn::Linear({.in = 64, .out = 5}));
   round_trip(vision, uniform({2, 8, 8, 3}), "vision");
+}
+
+TEST(OnnxSave, a_quantized_network_is_one_of_8_bit_numbers) {
+  const Engine engine;
+  const NoGrad no_grad;
+  nn::Sequential net(nn::Conv2d({.in = 3, .out = 8, .kernel = 3, .pad = 1}), nn::BatchNorm2d({.features = 8}),
+                     nn::Relu(), nn::Conv2d({.in = 8, .out = 6, .kernel = 3, .stride = 2, .pad = 1}), nn::Relu(),
+                     nn::Flatten(), nn::Linear({.in = 96, .out = 5}));
+  const Array x = uniform({2, 8, 8, 3}, -1, 1).eval();
+  nn::quantize(net);
+  const TemporaryFolder folder;
+  std::string message;
+  try {
+    save(folder / "dynamic.onnx", net, x);
+  } catch (const ArgumentError& error) {
+    message = error.what();
+  }
+  EXPECT_NE(message.find("quantize() with a calibration"), std::string::npos) << message;
+  nn::dequantize(net);
+  nn::quantize(net, {x});
+  const auto file = round_trip(net, x, "quantized");
+  EXPECT_EQ(count_of(file, "QuantizeLinear"), 3);
+  EXPECT_EQ(count_of(file, "DequantizeLinear"), 6);
+  std::size_t bytes = 0;  // of weights in 8 bits
+  for (const auto& node : file.graph().node())
+    if (node.op_type() == "Constant" && node.attribute(0).t().data_type() == 3)
+      bytes += node.attribute(0).t().raw_data().size();
+  EXPECT_EQ(bytes, 3U * 3 * 3 * 8 + 3 * 3 * 8 * 6 + 96 * 5);
 }
 
 TEST(OnnxSave, a_gpt_keeps_its_numbers) {

@@ -109,8 +109,18 @@ TEST(MatrixInstructions, are_left_out_where_an_engine_or_the_environment_says_so
   EXPECT_EQ(runtime.device().has_bf16_dots(), has_dots);
   EXPECT_EQ(runtime.device().has_bf16_tiles(), may && cpu_has(Instruction::amx_bf16));
   defines();
+  const auto of_bytes = [&] {
+    Runtime other(options);
+    EXPECT_EQ(other.device().kernels().defines_of(f32, "core").find("INT8"), std::string::npos);
+    return other.device().kernels().defines_of(f32, "int8");
+  };
+  const bool has_byte_dots = may && can_use(Instruction::avx512_vnni, info, runtime.device().handle()()),
+             has_byte_tiles = may && can_use(Instruction::amx_int8, info, runtime.device().handle()());
+  EXPECT_EQ(of_bytes().find("-DSAMEBYTES_INT8_TILES") != std::string::npos, has_byte_tiles);
+  EXPECT_EQ(of_bytes().find("-DSAMEBYTES_INT8_DOTS") != std::string::npos, has_byte_dots && !has_byte_tiles);
   options.matrix_instructions = kNoInstructions;
   EXPECT_THAT(defines(), Not(HasSubstr("DOTS")));
+  EXPECT_THAT(of_bytes(), Not(HasSubstr("INT8")));
   EXPECT_THAT(defines(), Not(HasSubstr("TILES")));
   options.matrix_instructions = bit_of(Instruction::avx512_bf16);
   EXPECT_EQ(defines().find("BF16_DOTS") != std::string::npos, has_dots);

@@ -63,8 +63,8 @@ class Lora final : public Module {
 };
 
 // x weight^T + bias, plus the adapter's output if there is one: what layers with a projection (Visitor::projection)
-// compute.
-Array adapted_linear(const Array& x, const Array& weight, const Array& bias, const std::shared_ptr<Lora>& adapter);
+// compute. A quantized weight (quantize.h) multiplies in int8.
+Array adapted_linear(const Array& x, const Parameter& weight, const Array& bias, const std::shared_ptr<Lora>& adapter);
 
 struct LoraReport {
   std::vector<std::string> layers;  // with adapters, "h.0.attn.c_attn"

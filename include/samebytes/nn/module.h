@@ -36,6 +36,7 @@ namespace samebytes::nn {
 
 class Lora;
 class Module;
+class QuantizedWeight;
 
 // How a parameter lies in memory, for code that converts it. Shapes: linear [out, in]; linear_transposed is a linear
 // that files store as [in, out] (GPT-2's Conv1D); conv [taps..., in / groups, out] with one axis of taps for each
@@ -52,6 +53,13 @@ class Parameter : public Array {
   Parameter(Parameter&& other) noexcept = default;
   Parameter& operator=(const Parameter& other) &;
   Parameter& operator=(Parameter&& other) & noexcept = default;
+
+  // What quantize() (quantize.h) made of a weight, which layers multiply instead; null: nothing. A copy has it, too.
+  const std::shared_ptr<const QuantizedWeight>& quantized() const { return quantized_; }
+  void set_quantized(std::shared_ptr<const QuantizedWeight> weight) const { quantized_ = std::move(weight); }
+
+ private:
+  mutable std::shared_ptr<const QuantizedWeight> quantized_;
 };
 using Buffer = Parameter;
 
@@ -89,6 +97,8 @@ class Visitor {
   // Called after the parameters of a linear layer, y = x weight^T + bias, with the prefix of their names ("" if they
   // have none): apply_lora() puts an adapter here. An existing adapter is visited as a child without a name.
   virtual void projection(std::string_view name, const Array& weight, Adapter& adapter);
+  // Called for a weight that multiplies in int8 after quantize() (quantize.h), if it is of one group: name as above.
+  virtual void quantizable(std::string_view /*name*/, const Parameter& /*weight*/, int /*groups*/ = 1) {}
   // Called by convolutions: the number of channels of their result.
   virtual void channels(std::int64_t /*count*/) {}
   // Called where images become rows; `channels` 0 means those of the preceding convolution.
