@@ -119,29 +119,57 @@ static void int8_fill(const uchar value, uchar* to, const int n) {
   for (int i = 0; i < n; ++i) to[i] = value;
 }
 
+// A place of the result: its image, and where its window begins.
+typedef struct {
+  int image, x, y;
+} int8_place;
+static int8_place int8_place_of(const int8_sizes s, const int row) {
+  const int image = row / (s.out_h * s.out_w), place = row - image * s.out_h * s.out_w, y = place / s.out_w;
+  return (int8_place){image, place - y * s.out_w, y};
+}
+static int8_place int8_next(const int8_sizes s, int8_place p) {
+  if (++p.x < s.out_w) return p;
+  p.x = 0;
+  if (++p.y < s.out_h) return p;
+  p.y = 0;
+  ++p.image;
+  return p;
+}
+
+// Values `at` to `at` + n - 1 of the taps that lie side by side from (iy, ix) on.
+static void int8_run(__global const uchar* q, const int8_sizes s, const int image, const int iy, const int ix,
+                     const int at, const int n, const uchar z, uchar* to) {
+  if (iy < 0 || iy >= s.h) {
+    int8_fill(z, to, n);
+    return;
+  }
+  // The values from `low` to `high` lie inside the line.
+  const int low = max(at, min(at + n, -ix * s.c)), high = max(low, min(at + n, (s.w - ix) * s.c));
+  int8_fill(z, to, low - at);
+  int8_copy(q + (((long)image * s.h + iy) * s.w + ix) * s.c + low, to + (low - at), high - low);
+  int8_fill(z, to + (high - at), at + n - high);
+}
+
 // Values k0 to k1 - 1 of the window of one place of the result, in order; up to 63 bytes behind k1 are touched.
-static void int8_window(__global const uchar* q, const int8_sizes s, const int row, const int k0, const int k1,
+static void int8_window(__global const uchar* q, const int8_sizes s, const int8_place p, const int k0, const int k1,
                         const uchar z, uchar* to) {
-  const int image = row / (s.out_h * s.out_w), place = row - image * s.out_h * s.out_w;
-  const int y = place / s.out_w, x0 = (place - y * s.out_w) * s.stride_w - s.pad_w, y0 = y * s.stride_h - s.pad_h;
-  const int line = s.kernel_w * s.c;                    // values of a row of taps
-  const int taps = s.dilation_w == 1 ? s.kernel_w : 1;  // that lie side by side
-  const int run = taps * s.c;
-  for (int k = k0; k < k1;) {
-    const int up = k / line, in_line = k - up * line, tap = in_line / run * taps, at = in_line - tap * s.c;
-    const int n = min(run - at, k1 - k);  // values at to at + n - 1 of a run
-    const int iy = y0 + up * s.dilation_h, ix = x0 + tap * s.dilation_w;
-    uchar* out = to + (k - k0);
+  const int y = p.y * s.stride_h - s.pad_h, x = p.x * s.stride_w - s.pad_w;
+  const int taps = s.dilation_w == 1 ? s.kernel_w : 1, run = taps * s.c;  // that lie side by side, and their values
+  int up = 0, tap = 0, at = 0;
+  if (k0 > 0) {
+    const int first = k0 / run, runs = s.kernel_w / taps;
+    up = first / runs;
+    tap = first - up * runs;
+    at = k0 - first * run;
+  }
+  for (int k = k0; k < k1; at = 0) {
+    const int n = min(run - at, k1 - k);
+    int8_run(q, s, p.image, y + up * s.dilation_h, x + tap * s.dilation_w, at, n, z, to + (k - k0));
     k += n;
-    if (iy < 0 || iy >= s.h) {
-      int8_fill(z, out, n);
-      continue;
-    }
-    // The run's values from `low` to `high` lie inside the line.
-    const int low = max(at, min(at + n, -ix * s.c)), high = max(low, min(at + n, (s.w - ix) * s.c));
-    int8_fill(z, out, low - at);
-    int8_copy(q + (((long)image * s.h + iy) * s.w + ix) * s.c + low, out + (low - at), high - low);
-    int8_fill(z, out + (high - at), at + n - high);
+    tap += taps;
+    if (tap < s.kernel_w) continue;
+    tap = 0;
+    ++up;
   }
 }
 
@@ -150,8 +178,12 @@ static void int8_epilogue(const int* sums, const int lds, __global const float* 
                           const int row0, const int rows, const int j, const int columns, __global const int* totals,
                           __global const float* w_scales, __global const float* bias, __global const float* residual,
                           __global float* c, const int flags) {
-  for (int r = 0; r < rows; ++r, sums += lds) {
-    const int range = (row0 + r) / s.rows_of_range;
+  int range = row0 / s.rows_of_range, left = s.rows_of_range - row0 % s.rows_of_range;
+  for (int r = 0; r < rows; ++r, sums += lds, --left) {
+    if (left == 0) {
+      ++range;
+      left = s.rows_of_range;
+    }
     const float scale = scales[2 * range];
     const int z = (int)scales[2 * range + 1];
     const long at = (long)(row0 + r) * s.n + j;
@@ -176,27 +208,38 @@ static void int8_epilogue(const int* sums, const int lds, __global const float* 
   }
 }
 
-// Sums of the columns from j on of up to INT8_GROUP_ROWS rows, of `depth` steps of INT8_K values.
+// Sums of `columns` columns, at most 32, of up to INT8_GROUP_ROWS rows, of kc values of k.
 static void int8_sums(const uchar* block, const size_t in_place, const size_t row_bytes, __global const uchar* w,
-                      const long panel_bytes, const int depth, const int rows, int* sums, const int lds,
+                      const long panel_bytes, const int kc, const int rows, const int columns, int* sums, const int lds,
                       const int accumulate) {
 #if defined(SAMEBYTES_INT8_TILES)
   const size_t q = in_place ? in_place : (size_t)block, pitch = in_place ? row_bytes : INT8_PITCH;
-  for (int i = 0; i < rows; i += INT8_ROWS) {
+  const int depth = (kc + INT8_K - 1) / INT8_K;
+  for (int i = 0; i < rows; i += INT8_ROWS)
     int8_tiles(q + i * pitch, pitch, (size_t)w, panel_bytes, depth, (size_t)(sums + i * lds), lds, accumulate,
                rows - i <= 16);
-  }
 #elif defined(SAMEBYTES_INT8_DOTS)
-  for (int i = 0; i < rows; i += INT8_STEP)
-    int8_rows_of(block + i * INT8_PITCH, w, panel_bytes, 16 * depth, sums + i * lds, lds, accumulate);
+  const int quads = (kc + 3) / 4;
+  if (rows == 1) {
+    int8_row_wide(block, w, panel_bytes, quads, sums, lds, accumulate);
+    return;
+  }
+  for (int i = 0; i < rows; i += INT8_STEP) {
+    if (columns > INT8_PANEL)
+      int8_rows_wide(block + i * INT8_PITCH, w, panel_bytes, quads, sums + i * lds, lds, accumulate);
+    else
+      int8_rows_narrow(block + i * INT8_PITCH, w, panel_bytes, quads, sums + i * lds, lds, accumulate);
+  }
 #else
+  const int quads = (kc + 3) / 4;
   for (int i = 0; i < rows; i += INT8_STEP) {
     float floats[INT8_STEP * INT8_BLOCK];
     for (int r = 0; r < INT8_STEP; ++r) {
-      for (int p = 0; p < INT8_K * depth; ++p) floats[r * INT8_BLOCK + p] = (float)block[(i + r) * INT8_PITCH + p];
+      for (int p = 0; p < 4 * quads; ++p) floats[r * INT8_BLOCK + p] = (float)block[(i + r) * INT8_PITCH + p];
     }
-    int8_rows_of(floats, w, 16 * depth, sums + i * lds, lds, accumulate);
-    int8_rows_of(floats, w + panel_bytes, 16 * depth, sums + i * lds + INT8_PANEL, lds, accumulate);
+    int8_rows_of(floats, w, quads, sums + i * lds, lds, accumulate);
+    if (columns > INT8_PANEL)
+      int8_rows_of(floats, w + panel_bytes, quads, sums + i * lds + INT8_PANEL, lds, accumulate);
   }
 #endif
 }
@@ -226,27 +269,30 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void int8_product(
 #else
   const int is_in_place = 0;
 #endif
-  for (int kb = 0; kb < s.padded_k; kb += INT8_BLOCK) {
-    const int kc = min(INT8_BLOCK, s.padded_k - kb), is_last = kb + INT8_BLOCK >= s.padded_k;
+  for (int kb = 0; kb < s.k; kb += INT8_BLOCK) {
+    const int kc = min(INT8_BLOCK, s.k - kb), is_last = kb + INT8_BLOCK >= s.k;
     const int copied = is_in_place ? 0 : rows;
+    int8_place place = int8_place_of(s, row0);
     for (int r = 0; r < copied; ++r) {
       uchar* to = (uchar*)block + r * INT8_PITCH;
       if (s.row_bytes) {
         int8_copy(q + (long)(row0 + r) * s.row_bytes + kb, to, kc);
       } else {
-        const uchar z = (uchar)scales[2 * ((row0 + r) / s.rows_of_range) + 1];
-        int8_window(q, s, row0 + r, kb, min(kb + kc, s.k), z, to);
-        int8_fill(0, to + (s.k - kb), kb + kc - s.k);
+        const int range = s.rows_of_range == s.rows ? 0 : place.image;
+        int8_window(q, s, place, kb, kb + kc, (uchar)scales[2 * range + 1], to);
+        place = int8_next(s, place);
       }
+      for (int i = kc; i % 4 != 0; ++i) to[i] = 0;  // the rest of the last four
     }
     const size_t in_place = is_in_place ? (size_t)(q + (long)row0 * s.row_bytes + kb) : 0;
     for (int j = 0; j < columns; j += INT8_COLUMNS) {
+      const int some = min(INT8_COLUMNS, columns - j);
       __global const uchar* w = panels + (column0 + j) / INT8_PANEL * panel_bytes + kb * INT8_PANEL;
-      int8_sums((const uchar*)block, in_place, s.row_bytes, w, panel_bytes, kc / INT8_K, rows, (int*)sums + j, lds,
+      int8_sums((const uchar*)block, in_place, s.row_bytes, w, panel_bytes, kc, rows, some, (int*)sums + j, lds,
                 kb > 0);
       if (is_last)
-        int8_epilogue((const int*)sums + j, lds, scales, s, row0, rows, column0 + j, min(INT8_COLUMNS, columns - j),
-                      totals, w_scales, bias, residual, c, flags);
+        int8_epilogue((const int*)sums + j, lds, scales, s, row0, rows, column0 + j, some, totals, w_scales, bias,
+                      residual, c, flags);
     }
   }
 #if defined(SAMEBYTES_INT8_TILES)
