@@ -137,7 +137,8 @@ void add_networks(std::vector<Row>& rows) {
                     });
                   }});
 
-  const auto pool = [&](const char* name, std::function<Array(const Array&)> f, std::function<Shape(int)> shape) {
+  const auto pool = [&](const char* name, const std::function<Array(const Array&)>& f,
+                        const std::function<Shape(int)>& shape) {
     rows.push_back(
         {name, [=](int s) { return takes_gradient({values(shape(s))}, [=](Inputs x) { return f(x[0]); }); }});
   };

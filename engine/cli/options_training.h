@@ -306,9 +306,9 @@ void describe_step(Row& row, TrainingOptions& o) {
   row(o.head.is_late, {.flag = "--late-head-gradient", .group = group::memory, .verbs = kStepVerbs,
       .help = "with --head-chunks: recompute the logits at the end of the backward pass and compute the gradient of "
               "the token embedding only there, so that it takes no memory before"});
-  const auto precision = [&](Verbs verbs, std::vector<std::string> choices, const char* help) {
+  const auto precision = [&](Verbs verbs, const std::vector<std::string>& choices, const char* help) {
     row(o.precision, {.flag = "--precision TYPE", .group = group::precision, .verbs = verbs,
-        .choices = std::move(choices), .resume = Resume::must_agree, .log = Log::always, .help = help});
+        .choices = choices, .resume = Resume::must_agree, .log = Log::always, .help = help});
   };
   precision(train | sweep, {"f32", "f16", "bf16"},
             "f16, bf16: store activations, gradients and working copies of the weights in 16 bits, keep the weights "
@@ -317,7 +317,7 @@ void describe_step(Row& row, TrainingOptions& o) {
   precision(bench | profile | eval | warm, {"f32", "f16", "bf16", "int8"},
             "f16, bf16: store activations and weights in 16 bits, compute in f32; int8, without training: multiply "
             "8-bit integers in linear layers and convolutions");
-  row(o.ranges, {.flag = "--int8-ranges KIND", .group = group::precision, .verbs = bench | profile | eval | warm,
+  row(o.ranges, {.flag = "--input-ranges KIND", .group = group::precision, .verbs = bench | profile | eval | warm,
       .choices = {"static", "dynamic"},
       .help = "with --precision int8: what inputs lie between, as batches of the training set had it (static, the "
               "default), or each row or image by itself (dynamic)"});

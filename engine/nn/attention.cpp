@@ -108,8 +108,7 @@ Array MultiHeadAttention::forward(const Input& query, const Input& key, const In
     require_input(x);
     const std::int64_t begin = first * depth, end = begin + count * depth;
     const Array bias = in_bias_.defined() ? slice(in_bias_, 0, begin, end) : Array();
-    const Array y =
-        reshape(linear(x, slice(in_weight_, 0, begin, end), bias), {x.shape()[0], x.shape()[1], count, depth});
+    Array y = reshape(linear(x, slice(in_weight_, 0, begin, end), bias), {x.shape()[0], x.shape()[1], count, depth});
     if (!options_.rotary || first == heads + kv_heads) return y;
     RotaryOptions positions = *options_.rotary;
     positions.heads = 0;

@@ -117,7 +117,7 @@ class OneNode final : public NodeWriter {
   Name turned(const Name& value, const Ints& order) override { return writer_.turned(value, order); }
   Name reshaped(const Name& value, const Shape& shape) override { return writer_.reshaped(value, shape); }
   Name expanded(const Name& value, const Shape& shape) override {
-    const Name result = put("Expand", {value, ints(sizes_of(shape))}, {});
+    Name result = put("Expand", {value, ints(sizes_of(shape))}, {});
     if (count() > 0 && value == in(0)) writer_.made_[result] = {value, {}, this->shape(0)};
     return result;
   }
@@ -139,12 +139,12 @@ class OneNode final : public NodeWriter {
         case Dtype::bf16: return cast(numbers(values, shape, f32), f32, dtype);
       }
     }
-    return writer_.constant(std::move(tensor));
+    return writer_.constant(tensor);
   }
   Name bytes(const std::vector<std::int8_t>& values, const Shape& shape) override {
     Tensor tensor{Type::i8, sizes_of(shape), {}};
     for (const std::int8_t value : values) append(tensor.bytes, value);
-    return writer_.constant(std::move(tensor));
+    return writer_.constant(tensor);
   }
   std::vector<Name> put_all(const std::string& type, const std::vector<Name>& inputs, const Attributes& attributes,
                             std::size_t outputs) override {
@@ -177,7 +177,7 @@ class OneNode final : public NodeWriter {
 
 Writer::Name Writer::fresh(const std::string& stem) {
   for (;;) {
-    const Name name = stem + "_" + std::to_string(++counts_[stem]);
+    Name name = stem + "_" + std::to_string(++counts_[stem]);
     if (used_.insert(name).second) return name;
   }
 }
@@ -224,8 +224,8 @@ const ::onnx::NodeProto* Writer::maker(const Name& value) const {
   return at == makers_.end() ? nullptr : &graph_.node(at->second);
 }
 
-Writer::Name Writer::constant(Tensor tensor) {
-  const Name result = put("Constant", {}, {});
+Writer::Name Writer::constant(const Tensor& tensor) {
+  Name result = put("Constant", {}, {});
   auto& attribute = *graph_.mutable_node(graph_.node_size() - 1)->add_attribute();
   attribute.set_name("value");
   attribute.set_type(::onnx::AttributeProto::TENSOR);
@@ -238,7 +238,7 @@ Writer::Name Writer::ints(const Ints& values) {
   if (name.empty()) {
     Tensor tensor{Type::i64, {std::ssize(values)}, {}};
     for (const std::int64_t value : values) append(tensor.bytes, value);
-    name = constant(std::move(tensor));
+    name = constant(tensor);
   }
   return name;
 }

@@ -45,7 +45,7 @@ class Writer {
   std::vector<Name> put_all(const std::string& type, const std::vector<Name>& inputs,
                             const detail::NodeWriter::Attributes& attributes, std::size_t outputs);
   const ::onnx::NodeProto* maker(const Name& value) const;  // null: an input or an initializer
-  Name constant(Tensor tensor);
+  Name constant(const Tensor& tensor);
   Name ints(const Ints& values);
   Name turned(const Name& value, const Ints& order);
   Name reshaped(const Name& value, const Shape& shape);

@@ -152,8 +152,8 @@ Outputs deformed_convolution(const Call& call) {
       transpose(reshape(call.array(2), {n, sets, taps, 2, oh, ow}), std::vector<int>{0, 4, 5, 1, 2, 3});
   std::vector<float> base;  // the place of each tap without an offset, [OH, OW, taps, (y, x)]
   for (std::int64_t i = 0; i < oh * ow * taps; ++i) {
-    const std::int64_t tap = i % taps, column = i / taps % ow, row = i / taps / ow;
-    base.push_back(static_cast<float>(row * w.stride[0] - w.before[0] + tap / w.kernel[1] * w.dilation[0]));
+    const std::int64_t tap = i % taps, up = tap / w.kernel[1], column = i / taps % ow, row = i / taps / ow;
+    base.push_back(static_cast<float>(row * w.stride[0] - w.before[0] + up * w.dilation[0]));
     base.push_back(static_cast<float>(column * w.stride[1] - w.before[1] + tap % w.kernel[1] * w.dilation[1]));
   }
   const Array at = offset + reshape(astype(array(base, {oh, ow, 1, taps, 2}), offset.dtype()), {1, oh, ow, 1, taps, 2});

@@ -217,7 +217,8 @@ int fuse_layer_norms(::onnx::GraphProto& graph, const Constants& constants, cons
         return graph.node(node).input(graph.node(node).input(0) == value ? 1 : 0);
       };
       const std::string scale = other(*product, graph.node(i).output(0)),
-                        bias = other(*shift, graph.node(*product).output(0)), input = *x;
+                        bias = other(*shift, graph.node(*product).output(0));
+      const std::string& input = *x;
       if (!is_row(scale) || !is_row(bias)) continue;
       gone.insert({i, *root, *sum, *variance, *square, *product});
       auto& node = *graph.mutable_node(*shift);

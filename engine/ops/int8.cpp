@@ -1,4 +1,5 @@
 // Products and convolutions of 8-bit integers with frozen weights. Kernels: cl/*/int8.cl; layouts: cl/shared/int8.h.
+// Over 400 lines because what packs weights, what multiplies them and what writes them into a file share their layout.
 #include "samebytes/ops/int8.h"
 
 #include <algorithm>

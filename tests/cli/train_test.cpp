@@ -87,7 +87,7 @@ TEST(Train, a_saved_network_is_tested_in_int8) {
   const double accuracy = trained.json()["test_accuracy"], loss = trained.json()["test_loss"];
   for (const char* ranges : {"static", "dynamic"}) {
     const auto tested = run_command(
-        {"eval", "digits", "--load", file, "--precision", "int8", "--int8-ranges", ranges, "--json", "--quiet"});
+        {"eval", "digits", "--load", file, "--precision", "int8", "--input-ranges", ranges, "--json", "--quiet"});
     ASSERT_EQ(tested.status, 0) << tested.err;
     EXPECT_EQ(tested.json()["precision"], "int8");
     EXPECT_NEAR(tested.json()["test_accuracy"], accuracy, 0.01) << ranges;

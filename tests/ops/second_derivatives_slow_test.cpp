@@ -466,7 +466,8 @@ const std::set<std::string> kNoDerivative = {
     "operator>",   "operator!",   "operator&",    "operator|",    "operator^",        "logical_and",   "logical_or",
     "logical_xor", "logical_not", "isnan",        "isinf",        "isfinite",         "bincount",      "histogram",
     "argmin",      "all",         "any",          "argmax",       "argsort",          "all_finite",    "one_hot",
-    "categorical", "multinomial", "update_parts", "update_slice", "round_stochastic", "dequantise"};
+    "categorical", "multinomial", "update_parts", "update_slice", "round_stochastic", "dequantise",    "int8_linear",
+    "int8_conv1d", "int8_conv2d"};
 
 // The gradients of sum(w * (y + y^2)), one behind the other: y^2 makes each gradient op depend on the inputs through
 // its upstream gradient, too.
