@@ -235,7 +235,8 @@ static void int8_sums(const uchar* block, const size_t in_place, const size_t ro
   for (int i = 0; i < rows; i += INT8_STEP) {
     float floats[INT8_STEP * INT8_BLOCK];
     for (int r = 0; r < INT8_STEP; ++r) {
-      for (int p = 0; p < 4 * quads; ++p) floats[r * INT8_BLOCK + p] = (float)block[(i + r) * INT8_PITCH + p];
+      const uchar* row = block + min(i + r, rows - 1) * INT8_PITCH;
+      for (int p = 0; p < 4 * quads; ++p) floats[r * INT8_BLOCK + p] = (float)row[p];
     }
     int8_rows_of(floats, w, quads, sums + i * lds, lds, accumulate);
     if (columns > INT8_PANEL)
