@@ -74,7 +74,8 @@ constexpr Case kCases[] = {{1, 1, 1},   {1, 10, 64},    {3, 17, 65},     {16, 32
 
 TEST_P(Int8Test, a_product_has_the_exact_integers) {
   for (const bool is_fixed : {false, true})
-    for (const auto& [m, n, k] : kCases) {
+    for (const Case& sizes : kCases) {
+      const std::int64_t m = sizes.m, n = sizes.n, k = sizes.k;
       const Array x = values({m, k}, 1, -0.7, 1.3), w = values({n, k}, 2), bias = values({n}, 3);
       const Int8Range range{-0.5F, 1.25F};
       const Array y = int8_linear(x, int8_weight(w), bias, is_fixed ? std::optional(range) : std::nullopt);
