@@ -266,7 +266,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void int8_product(
   const int lds = group_columns;
 #if defined(SAMEBYTES_INT8_TILES)
   const int is_in_place = s.row_bytes != 0;
-  int8_begin();
+  amx_begin();
 #else
   const int is_in_place = 0;
 #endif
@@ -297,6 +297,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void int8_product(
     }
   }
 #if defined(SAMEBYTES_INT8_TILES)
-  INT8_END();
+  AMX_END();
 #endif
 }
