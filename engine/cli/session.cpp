@@ -94,6 +94,8 @@ train::PrecisionOptions precision_options(const Options& options, bool is_traini
   const bool has_bf16_weights = options.weights == "bf16";
   if (has_bf16_weights && dtype != bf16)
     throw UsageError("--weights bf16 needs --precision bf16, whose ops read such weights as they are");
+  if (options.ranges == "dynamic" && options.precision != "int8")
+    throw UsageError("--input-ranges dynamic needs --precision int8");
   if (options.precision == "int8" && is_training)
     throw UsageError("--precision int8 is for inference: add --mode infer");
   if (dtype == f16 && is_training && options.check_nan)

@@ -174,7 +174,8 @@ QuantizeReport quantize(Module& model, const QuantizeOptions& options) {
 QuantizeReport quantize(Module& model, const std::function<void()>& run, const QuantizeOptions& options) {
   std::vector<std::string> kept;
   const std::vector<Found> layers = chosen(model, options, &kept);
-  const bool was_training = model.is_training();
+  std::vector<std::pair<Module*, bool>> modes;  // from the outermost module on, as train() sets those below
+  for (const Module::NamedModule& each : model.modules()) modes.emplace_back(each.module, each.module->is_training());
   std::vector<std::optional<Int8Range>> ranges;
   try {
     for (const Found& layer : layers)
@@ -192,7 +193,7 @@ QuantizeReport quantize(Module& model, const std::function<void()>& run, const Q
     return quantized(model, layers, ranges, std::move(kept));
   } catch (...) {
     forget(layers);
-    model.train(was_training);
+    for (const auto& [module, was_training] : modes) module->train(was_training);
     throw;
   }
 }

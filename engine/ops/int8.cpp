@@ -351,8 +351,9 @@ Int8Weight int8_weight(std::span<const std::int8_t> values, std::span<const floa
   for (const std::int8_t value : values)
     if (value == std::numeric_limits<std::int8_t>::min())
       throw ArgumentError("int8_weight: values must be at least -127, got -128");
-  const std::vector<float> each(scales.size() == 1 ? static_cast<std::size_t>(n) : std::size_t{0}, scales[0]);
-  return detail::packed(values, each.empty() ? scales : std::span<const float>(each), shape);
+  std::vector<float> each(scales.begin(), scales.end());
+  each.resize(static_cast<std::size_t>(n), each.empty() ? 0.0F : each.front());
+  return detail::packed(values, each, shape);
 }
 
 Array Int8Weight::values() const {

@@ -94,6 +94,12 @@ TEST(Train, a_saved_network_is_tested_in_int8) {
     EXPECT_NE(tested.json()["test_loss"], loss) << "the network ran in f32";
     EXPECT_NEAR(tested.json()["test_loss"], loss, 0.05 * loss) << ranges;
   }
+  const auto alone = run_command({"eval", "digits", "--load", file, "--input-ranges", "dynamic"});
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--input-ranges dynamic needs --precision int8"));
+  const auto both = run_command({"bench", "digits", "--precision", "int8"});
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("--precision int8 is for inference: add --mode infer"));
   const auto wrong = run_command({"train", "digits", "--precision", "int8"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("--precision"));

@@ -156,6 +156,12 @@ TEST_P(QuantizeTest, refuses_and_changes_nothing) {
                "quantize: 0 saw no input; skip it, or calibrate with inputs that reach it");
   EXPECT_FALSE(nn::is_quantized(net));
   EXPECT_TRUE(net.is_training());
+  nn::Module& norm = *net.modules()[2].module;  // a layer in another mode keeps it
+  norm.eval();
+  EXPECT_ERROR(nn::quantize(net, [] {}), ArgumentError,
+               "quantize: 0 saw no input; skip it, or calibrate with inputs that reach it");
+  EXPECT_TRUE(net.is_training());
+  EXPECT_FALSE(norm.is_training());
   nn::quantize(net);
   EXPECT_ERROR(nn::quantize(net), ArgumentError, "quantize: Sequential is quantized already; dequantize() first");
   EXPECT_ERROR(nn::apply_lora(net), ArgumentError, "apply_lora: Sequential is quantized; dequantize() first");

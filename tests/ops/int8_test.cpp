@@ -179,6 +179,7 @@ TEST_P(Int8Test, is_near_the_product_in_what_surrounds_it) {
   near(int8_linear(reshape(rows, {2, 3, 4, 40}), small), reshape(linear(rows, m), {2, 3, 4, 9}));
   EXPECT_EQ(int8_linear(astype(rows, bf16), small).dtype(), bf16);
   EXPECT_EQ(int8_linear(zeros({0, 40}), small).shape(), (Shape{0, 9}));
+  EXPECT_EQ(int8_linear(zeros({2, 4}), int8_weight({}, {}, {0, 4})).shape(), (Shape{2, 0}));
   if (has_f64()) {
     EXPECT_EQ(int8_linear(astype(rows, f64), small).dtype(), f64);
   }
