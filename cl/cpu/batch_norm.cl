@@ -103,6 +103,18 @@ static inline __attribute__((always_inline)) void batch_norm_moments(
   }
 }
 
+// The same of a group's four vectors, and of one with `lanes` columns.
+SB_APART void batch_norm_four_moments(const __global stored* src, __global real* mean_out, __global real* m2_out,
+                                      const long total, const int wide, const int channels, const int column,
+                                      const long first, const long last) {
+  batch_norm_moments(src, mean_out, m2_out, total, wide, channels, column, first, last, 4, VW);
+}
+SB_APART void batch_norm_one_moments(const __global stored* src, __global real* mean_out, __global real* m2_out,
+                                     const long total, const int wide, const int channels, const int column,
+                                     const long first, const long last, const int lanes) {
+  batch_norm_moments(src, mean_out, m2_out, total, wide, channels, column, first, last, 1, lanes);
+}
+
 // part [N, 2, parts, W]: mean, counted from src[n][0][c], and sum of squared distances of each column in each part of
 // each of the N images. Group (p, b, n): part p of `rows_per_part` rows, column block b, image n of `total` elements;
 // batch norm has one image, group norm N.
@@ -122,13 +134,12 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_stats(AR
   __global real* mean = part + p * wide;
   __global real* m2 = mean + (long)get_num_groups(0) * wide;
   if (column + BATCH_NORM_UNIT <= wide) {
-    batch_norm_moments(src, mean + column, m2 + column, total, wide, channels, column, first, last, 4, VW);
+    batch_norm_four_moments(src, mean + column, m2 + column, total, wide, channels, column, first, last);
     return;
   }
-  for (; column + VW <= wide; column += VW)
-    batch_norm_moments(src, mean + column, m2 + column, total, wide, channels, column, first, last, 1, VW);
-  if (column < wide)
-    batch_norm_moments(src, mean + column, m2 + column, total, wide, channels, column, first, last, 1, wide - column);
+  for (; column < wide; column += VW)
+    batch_norm_one_moments(src, mean + column, m2 + column, total, wide, channels, column, first, last,
+                           min(VW, wide - column));
 }
 
 // Number of values that column block f (columns f*C to f*C + C) has in part p.

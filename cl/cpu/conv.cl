@@ -37,8 +37,8 @@ typedef struct {
   int phase[CONV_TAP_COLUMNS], at[CONV_TAP_COLUMNS];
 } conv_order;
 
-static void conv_sort(conv_order* s, const int x0, const int x1, const int transposed, const int padding,
-                      const int dilation, const int stride, const int lo) {
+SB_APART void conv_sort(conv_order* s, const int x0, const int x1, const int transposed, const int padding,
+                        const int dilation, const int stride, const int lo) {
   if (!transposed) {
     for (int x = x0; x < x1; ++x) {
       s->slot[x - x0] = x - x0;
@@ -206,8 +206,8 @@ SB_INLINE void conv_panels(const conv_group* g, const conv_chunk* q, const conv_
 }
 
 // The units begin to end - 1 of a chunk.
-SB_INLINE void conv_units(const conv_group* g, const conv_chunk* q, const conv_order* order, const int begin,
-                          const int end) {
+SB_APART void conv_units(const conv_group* g, const conv_chunk* q, const conv_order* order, const int begin,
+                         const int end) {
   const int lines = g->n * g->out.d * g->out.h, taps = q->x1 - q->x0;
   conv_taps t;
   conv_before before;
@@ -243,8 +243,8 @@ SB_INLINE void conv_units(const conv_group* g, const conv_chunk* q, const conv_o
 // ---- chunks
 
 // The weights of a chunk for the group's columns; w: its first group of the convolution.
-SB_INLINE void conv_pack_panels(const conv_group* g, const conv_chunk* q, const conv_order* order,
-                                __global const stored* w, const conv_weights s) {
+SB_APART void conv_pack_panels(const conv_group* g, const conv_chunk* q, const conv_order* order,
+                               __global const stored* w, const conv_weights s) {
   const int taps = q->x1 - q->x0;
   for (int col = g->col0; col < g->col1; col += CONV_NR) {
     const int there = min(CONV_NR, g->col1 - col), width = there > VW ? CONV_NR : VW;

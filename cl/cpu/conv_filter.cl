@@ -104,7 +104,7 @@ SB_INLINE void conv_filter_rows(const conv_filter_group* g, __global real* to, _
 }
 
 // The products of one tap over the lines of a block; they are added where `add` is set.
-SB_INLINE void conv_filter_columns(const conv_filter_group* g, const int tap, const int add, conv_filter_lines* l) {
+SB_APART void conv_filter_columns(const conv_filter_group* g, const int tap, const int add, conv_filter_lines* l) {
   const int co = g->s.co, group0 = (int)get_group_id(2) * g->co;
 #ifdef SAMEBYTES_STORE_16
   for (int line = 0; line < l->lines; ++line) g->narrow_at[line] = l->dy_at[line];
@@ -140,8 +140,8 @@ SB_INLINE void conv_filter_columns(const conv_filter_group* g, const int tap, co
 
 // sums [co] (added where add is set) = the sums of dy over `pixels` pixels, columns first to last - 1. Four pixels are
 // summed side by side.
-static void conv_filter_add_columns(__global const stored* dy, const long pixels, const int co, const int first,
-                                    const int last, const int add, __global real* sums) {
+SB_APART void conv_filter_add_columns(__global const stored* dy, const long pixels, const int co, const int first,
+                                      const int last, const int add, __global real* sums) {
   int j = first;
   for (; j + VW <= last; j += VW) {
     __global const stored* from = dy + j;

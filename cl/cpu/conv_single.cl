@@ -75,21 +75,15 @@ CONV_SINGLE(conv_single_7_narrow, 1, 7, 1)
 // y = x * w, with the epilogue of conv_tiles by `flags`. kh and kw: 3 and 3, or 1 and 3, 5 or 7; co a multiple of VW,
 // ow at least CONV_SINGLE_PIXELS. Lines are cut into `blocks` equal pieces. Groups: x = ceil(n*oh*blocks/units).
 // Accumulates in `real`, over taps in order, as conv_tiles does.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_single_fwd(
-    ARRAY(const stored, x), ARRAY(const stored, w), ARRAY(const real, bias), ARRAY(const stored, residual),
-    ARRAY(const stored, gate), ARRAY(stored, y), const int n, const int h, const int wd, const int oh, const int ow,
-    const int co, const int kh, const int kw, const int ph, const int pw, const conv_single_shares share,
-    const int flags) {
+SB_APART void conv_single_group(SB_AT(const stored, x), SB_AT(const stored, w), SB_AT(const real, bias),
+                                SB_AT(const stored, residual), SB_AT(const stored, gate), SB_AT(stored, y), const int n,
+                                const int h, const int wd, const int oh, const int ow, const int co, const int kh,
+                                const int kw, const int ph, const int pw, const conv_single_shares share,
+                                const int flags, const int group) {
   const int blocks = share.blocks, units = share.units;
-  START(x);
-  START(w);
-  START(bias);
-  START(residual);
-  START(gate);
-  START(y);
   real source[CONV_SINGLE_LINES * (CONV_SINGLE_BLOCK + CONV_SINGLE_KERNEL)] __attribute__((aligned(64)));
   const int pitch = CONV_SINGLE_BLOCK + CONV_SINGLE_KERNEL;
-  const int begin = (int)get_group_id(0) * units, end = min(n * oh * blocks, begin + units);
+  const int begin = group * units, end = min(n * oh * blocks, begin + units);
   for (int unit = begin; unit < end; ++unit) {
     const int line = unit / blocks, block = unit - line * blocks, image = line / oh, top = line - image * oh - ph;
     const int x0 = (int)((long)ow * block / blocks), pixels = (int)((long)ow * (block + 1) / blocks) - x0;
@@ -119,4 +113,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_single_fwd(
 #undef CONV_SINGLE_CALL
     }
   }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_single_fwd(
+    ARRAY(const stored, x), ARRAY(const stored, w), ARRAY(const real, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, gate), ARRAY(stored, y), const int n, const int h, const int wd, const int oh, const int ow,
+    const int co, const int kh, const int kw, const int ph, const int pw, const conv_single_shares share,
+    const int flags) {
+  START(x);
+  START(w);
+  START(bias);
+  START(residual);
+  START(gate);
+  START(y);
+  conv_single_group(x, w, bias, residual, gate, y, n, h, wd, oh, ow, co, kh, kw, ph, pw, share, flags, get_group_id(0));
 }

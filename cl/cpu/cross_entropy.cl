@@ -178,7 +178,7 @@ SB_INLINE void cross_entropy_losses(const cross_entropy_group* w, const long beg
 }
 
 // Rows `first` to w->end - 1, whose elements nobody else writes.
-SB_INLINE void cross_entropy_rows(const cross_entropy_group* w, const long first) {
+SB_APART void cross_entropy_rows(const cross_entropy_group* w, const long first) {
   const long classes = w->classes, end = w->end;
   const int step = classes <= CROSS_ENTROPY_SHORT ? VW : 1;
   vreal next = 0;  // a row of at most VW classes is read before the gradient of the row in front of it is stored

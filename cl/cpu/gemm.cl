@@ -28,7 +28,19 @@
 #include "cpu/gemm_amx.clh"
 #endif
 
-// The product of gemm_product. Accumulates in `real`.
+// The product of gemm_product, of one group. Accumulates in `real`.
+SB_APART void gemm_of_group(SB_AT(const stored, a), SB_AT(const stored, b), SB_AT(const real, bias),
+                            SB_AT(const stored, residual), SB_AT(stored, c), SB_AT(real, part), const gemm_sizes s,
+                            const gemm_shares share, const int flags, const int tile, const int split, const int z,
+                            const int batches) {
+#ifdef SAMEBYTES_BF16_TILES
+  gemm_amx_product(a, b, bias, residual, c, part, s, share, flags, tile, split, z, batches);
+#else
+  const quantised_rows none = {0, 0, 0};
+  gemm_product(a, b, bias, residual, c, part, s, share, flags, 0, none, tile, split, z, batches);
+#endif
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(ARRAY(const stored, a), ARRAY(const stored, b),
                                                                   ARRAY(const real, bias),
                                                                   ARRAY(const stored, residual), ARRAY(stored, c),
@@ -40,12 +52,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(ARRAY(const st
   START(residual);
   START(c);
   START(part);
-#ifdef SAMEBYTES_BF16_TILES
-  gemm_amx_product(a, b, bias, residual, c, part, s, share, flags);
-#else
-  const quantised_rows none = {0, 0, 0};
-  gemm_product(a, b, bias, residual, c, part, s, share, flags, 0, none);
-#endif
+  gemm_of_group(a, b, bias, residual, c, part, s, share, flags, get_group_id(0), get_group_id(1), get_group_id(2),
+                get_num_groups(2));
 }
 
 // The last `left` (1 to VW - 1) values of a line of k, zeros in the other lanes; p points at the first of them.
@@ -57,24 +65,24 @@ static vreal gemm_dot_tail(__global const stored* p, const int left, const int k
 }
 
 // sums[i][j] = the product of line i of a and line j of b, ROWS x COLS of them, vector by vector.
-#define GEMM_DOT(name, ROWS, COLS)                                                                         \
-  static void name(__global const stored* a, const long a_row, __global const stored* b, const long b_col, \
-                   const int k, real* sums) {                                                              \
-    enum { rows_ = ROWS, cols_ = COLS };                                                                   \
-    vreal acc[ROWS][COLS], u[ROWS], v[COLS];                                                               \
-    GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                \
-    int p = 0;                                                                                             \
-    for (; p + VW <= k; p += VW) {                                                                         \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = VLOAD(a + i * a_row + p);                    \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = VLOAD(b + j * b_col + p);                    \
-      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                              \
-    }                                                                                                      \
-    if (p < k) {                                                                                           \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = gemm_dot_tail(a + i * a_row + p, k - p, k);  \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = gemm_dot_tail(b + j * b_col + p, k - p, k);  \
-      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                              \
-    }                                                                                                      \
-    GEMM_TILE(i, j, sums[i * COLS + j] = sb_sum(acc[i][j]))                                                \
+#define GEMM_DOT(name, ROWS, COLS)                                                                           \
+  SB_APART void name(__global const stored* a, const long a_row, __global const stored* b, const long b_col, \
+                     const int k, real* sums) {                                                              \
+    enum { rows_ = ROWS, cols_ = COLS };                                                                     \
+    vreal acc[ROWS][COLS], u[ROWS], v[COLS];                                                                 \
+    GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                  \
+    int p = 0;                                                                                               \
+    for (; p + VW <= k; p += VW) {                                                                           \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = VLOAD(a + i * a_row + p);                      \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = VLOAD(b + j * b_col + p);                      \
+      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                                \
+    }                                                                                                        \
+    if (p < k) {                                                                                             \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = gemm_dot_tail(a + i * a_row + p, k - p, k);    \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = gemm_dot_tail(b + j * b_col + p, k - p, k);    \
+      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                                \
+    }                                                                                                        \
+    GEMM_TILE(i, j, sums[i * COLS + j] = sb_sum(acc[i][j]))                                                  \
   }
 GEMM_DOT(gemm_dot_4x4, 4, 4)
 GEMM_DOT(gemm_dot_4x1, 4, 1)

@@ -13,23 +13,23 @@
 #define GEMM_TINY_DEPTH 64
 
 // C (1 x COLS vectors) = a (1 x k, a_col apart) * B, contiguous along a line; sums run over k in blocks of GEMM_KC.
-#define GEMM_ROW(name, COLS)                                                                                       \
-  static __attribute__((noinline)) void name(__global const stored* a, const long a_col, __global const stored* b, \
-                                             const long b_row, const int k, real* sums) {                          \
-    vreal acc[COLS];                                                                                               \
-    for (int p0 = 0; p0 < k; p0 += GEMM_KC) {                                                                      \
-      const int end = min(k, p0 + GEMM_KC);                                                                        \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[j] = (vreal)(0);                                        \
-      for (int p = p0; p < end; ++p, a += a_col, b += b_row) {                                                     \
-        const vreal value = (vreal)(LOAD(a));                                                                      \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                         \
-          GEMM_ASK(b + GEMM_ROW_AHEAD * b_row + j * VW);                                                           \
-          acc[j] = FMA(value, VLOAD(b + j * VW), acc[j]);                                                          \
-        }                                                                                                          \
-      }                                                                                                            \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j)                                                             \
-          VSTORE(p0 > 0 ? VLOAD(sums + j * VW) + acc[j] : acc[j], sums + j * VW);                                  \
-    }                                                                                                              \
+#define GEMM_ROW(name, COLS)                                                                                 \
+  SB_APART void name(__global const stored* a, const long a_col, __global const stored* b, const long b_row, \
+                     const int k, real* sums) {                                                              \
+    vreal acc[COLS];                                                                                         \
+    for (int p0 = 0; p0 < k; p0 += GEMM_KC) {                                                                \
+      const int end = min(k, p0 + GEMM_KC);                                                                  \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[j] = (vreal)(0);                                  \
+      for (int p = p0; p < end; ++p, a += a_col, b += b_row) {                                               \
+        const vreal value = (vreal)(LOAD(a));                                                                \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                   \
+          GEMM_ASK(b + GEMM_ROW_AHEAD * b_row + j * VW);                                                     \
+          acc[j] = FMA(value, VLOAD(b + j * VW), acc[j]);                                                    \
+        }                                                                                                    \
+      }                                                                                                      \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j)                                                       \
+          VSTORE(p0 > 0 ? VLOAD(sums + j * VW) + acc[j] : acc[j], sums + j * VW);                            \
+    }                                                                                                        \
   }
 GEMM_ROW(gemm_row_wide, GEMM_ROW_VECTORS)
 GEMM_ROW(gemm_row_few, GEMM_ROW_FEW)

@@ -78,9 +78,8 @@ QUANTISED_INLINE void quantised_pack_type(__global const uchar* blocks, const qu
 
 // Packs the values k0 to k0 + kc - 1 of the columns from j on as [kc][GEMM_NR]; in place of columns beyond n is
 // anything.
-static __attribute__((noinline)) void quantised_pack(__global const uchar* blocks, const quantised_rows* layout,
-                                                     const int k0, const int kc, const int j, const int n,
-                                                     real* packed) {
+SB_APART void quantised_pack(__global const uchar* blocks, const quantised_rows* layout, const int k0, const int kc,
+                             const int j, const int n, real* packed) {
 #ifdef SAMEBYTES_F64
   quantised_pack_type(blocks, layout, k0, kc, j, n, packed, layout->type);  // rare: one text compiles faster than six
 #else
@@ -110,7 +109,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_product(
   START(residual);
   START(c);
   START(part);
-  gemm_product(a, 0, bias, residual, c, part, s, share, flags, blocks, layout);
+  gemm_product(a, 0, bias, residual, c, part, s, share, flags, blocks, layout, get_group_id(0), get_group_id(1),
+               get_group_id(2), get_num_groups(2));
 }
 
 // Of f32 alone (launch_gemm_quantised): others take panels.

@@ -95,22 +95,12 @@ static inline void recurrent_states(const __global real** a, const __global real
 // S. Hochreiter and J. Schmidhuber, 1997, in PyTorch's form. With (i, f, g, o) = src + h W^T, src [N, T, 4, H] of
 // inputs and biases: c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). panels: of W [4, H, H] with width
 // VW. h0, c0 [N, H] -> y [N, T, H], h_n, c_n [N, H] and, for the gradient, gates [N, T, 4, H] and cells [N, T, H].
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void recurrent_lstm_fwd(
-    ARRAY(const real, src), ARRAY(const real, panels), ARRAY(const real, h0), ARRAY(const real, c0),
-    ARRAY(const int, lengths), ARRAY_INPLACE(real, y), ARRAY(real, h_n), ARRAY(real, c_n), ARRAY(real, gates),
-    ARRAY_INPLACE(real, cells), const int batch, const int steps, const int hidden, const int rows_per_group,
-    const int reversed) {
-  START(src);
-  START(panels);
-  START(h0);
-  START(c0);
-  START(lengths);
-  START(y);
-  START(h_n);
-  START(c_n);
-  START(gates);
-  START(cells);
-  const int first = (int)get_group_id(0) * rows_per_group, last = min(batch, first + rows_per_group);
+SB_APART void recurrent_lstm_fwd_group(SB_AT(const real, src), SB_AT(const real, panels), SB_AT(const real, h0),
+                                       SB_AT(const real, c0), SB_AT(const int, lengths), SB_AT_INPLACE(real, y),
+                                       SB_AT(real, h_n), SB_AT(real, c_n), SB_AT(real, gates),
+                                       SB_AT_INPLACE(real, cells), const int batch, const int steps, const int hidden,
+                                       const int rows_per_group, const int reversed, const int group) {
+  const int first = group * rows_per_group, last = min(batch, first + rows_per_group);
   for (int step = 0; step < steps; ++step)
     for (int u = 0; u < hidden; u += VW) {
       const __global real* panel = panels + (long)u * hidden * 4;
@@ -157,6 +147,25 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void recurrent_lstm_fwd(
     recurrent_last(y, h0, h_n, lengths, n, steps, hidden, reversed);
     recurrent_last(cells, c0, c_n, lengths, n, steps, hidden, reversed);
   }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void recurrent_lstm_fwd(
+    ARRAY(const real, src), ARRAY(const real, panels), ARRAY(const real, h0), ARRAY(const real, c0),
+    ARRAY(const int, lengths), ARRAY_INPLACE(real, y), ARRAY(real, h_n), ARRAY(real, c_n), ARRAY(real, gates),
+    ARRAY_INPLACE(real, cells), const int batch, const int steps, const int hidden, const int rows_per_group,
+    const int reversed) {
+  START(src);
+  START(panels);
+  START(h0);
+  START(c0);
+  START(lengths);
+  START(y);
+  START(h_n);
+  START(c_n);
+  START(gates);
+  START(cells);
+  recurrent_lstm_fwd_group(src, panels, h0, c0, lengths, y, h_n, c_n, gates, cells, batch, steps, hidden,
+                           rows_per_group, reversed, get_group_id(0));
 }
 
 // K. Cho et al., 2014, in PyTorch's form. With src [N, T, 3, H] of inputs and their biases and q = h W^T + bias [3, H]
@@ -222,9 +231,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void recurrent_gru_fwd(
 
 // dh [N, H] of the states before a step from the gradients `d` [N, T, depth] of that step: d W, on top of what dh holds
 // where `adds`. panels: of W [depth, H] with width 4 VW.
-static void recurrent_back(const __global real* d, const __global real* panels, __global real* dh,
-                           const __global int* lengths, const int first, const int last, const int step,
-                           const int steps, const int hidden, const int depth, const int reversed, const int adds) {
+SB_APART void recurrent_back(const __global real* d, const __global real* panels, __global real* dh,
+                             const __global int* lengths, const int first, const int last, const int step,
+                             const int steps, const int hidden, const int depth, const int reversed, const int adds) {
   for (int u = 0; u < hidden; u += 4 * VW) {
     const __global real* panel = panels + (long)u * depth;
     for (int n = first; n < last; n += RECURRENT_ROWS) {
@@ -267,27 +276,14 @@ static inline void recurrent_begin(const __global real* src, __global real* dst,
 // The gradient of recurrent_lstm_fwd: dy [N, T, H], dh_n, dc_n [N, H] (each may be null) -> dsrc [N, T, 4, H],
 // dh0, dc0 [N, H] and h_before [N, T, H], the state before each step, which the gradient of W needs (zeros beyond the
 // length). panels: of W [4 H, H] with width 4 VW. dh0 and dc0 carry the gradients from step to step.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void recurrent_lstm_bwd(
-    ARRAY(const real, gates), ARRAY(const real, cells), ARRAY(const real, y), ARRAY(const real, h0),
-    ARRAY(const real, c0), ARRAY(const real, panels), ARRAY(const int, lengths), ARRAY(const real, dy),
-    ARRAY(const real, dh_n), ARRAY(const real, dc_n), ARRAY_INPLACE(real, dsrc), ARRAY(real, h_before),
-    ARRAY_INPLACE(real, dh0), ARRAY_INPLACE(real, dc0), const int batch, const int steps, const int hidden,
-    const int rows_per_group, const int reversed) {
-  START(gates);
-  START(cells);
-  START(y);
-  START(h0);
-  START(c0);
-  START(panels);
-  START(lengths);
-  START(dy);
-  START(dh_n);
-  START(dc_n);
-  START(dsrc);
-  START(h_before);
-  START(dh0);
-  START(dc0);
-  const int first = (int)get_group_id(0) * rows_per_group, last = min(batch, first + rows_per_group);
+SB_APART void recurrent_lstm_bwd_group(SB_AT(const real, gates), SB_AT(const real, cells), SB_AT(const real, y),
+                                       SB_AT(const real, h0), SB_AT(const real, c0), SB_AT(const real, panels),
+                                       SB_AT(const int, lengths), SB_AT(const real, dy), SB_AT(const real, dh_n),
+                                       SB_AT(const real, dc_n), SB_AT_INPLACE(real, dsrc), SB_AT(real, h_before),
+                                       SB_AT_INPLACE(real, dh0), SB_AT_INPLACE(real, dc0), const int batch,
+                                       const int steps, const int hidden, const int rows_per_group, const int reversed,
+                                       const int group) {
+  const int first = group * rows_per_group, last = min(batch, first + rows_per_group);
   for (int n = first; n < last; ++n) {
     recurrent_begin(dh_n, dh0, n, hidden);
     recurrent_begin(dc_n, dc0, n, hidden);
@@ -324,6 +320,30 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void recurrent_lstm_bwd(
     }
     recurrent_back(dsrc, panels, dh0, lengths, first, last, step, steps, hidden, 4 * hidden, reversed, 0);
   }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void recurrent_lstm_bwd(
+    ARRAY(const real, gates), ARRAY(const real, cells), ARRAY(const real, y), ARRAY(const real, h0),
+    ARRAY(const real, c0), ARRAY(const real, panels), ARRAY(const int, lengths), ARRAY(const real, dy),
+    ARRAY(const real, dh_n), ARRAY(const real, dc_n), ARRAY_INPLACE(real, dsrc), ARRAY(real, h_before),
+    ARRAY_INPLACE(real, dh0), ARRAY_INPLACE(real, dc0), const int batch, const int steps, const int hidden,
+    const int rows_per_group, const int reversed) {
+  START(gates);
+  START(cells);
+  START(y);
+  START(h0);
+  START(c0);
+  START(panels);
+  START(lengths);
+  START(dy);
+  START(dh_n);
+  START(dc_n);
+  START(dsrc);
+  START(h_before);
+  START(dh0);
+  START(dc0);
+  recurrent_lstm_bwd_group(gates, cells, y, h0, c0, panels, lengths, dy, dh_n, dc_n, dsrc, h_before, dh0, dc0, batch,
+                           steps, hidden, rows_per_group, reversed, get_group_id(0));
 }
 
 // The gradient of recurrent_gru_fwd: dy [N, T, H], dh_n [N, H] (each may be null) -> dsrc [N, T, 3, H], dinner

@@ -16,14 +16,15 @@
 // is too unlike what one of its windows holds (winograd_holds) is computed by the definition instead, in the same
 // group.
 //
-// Channels and columns are taken in vectors. Where they are not whole vectors, the last one ends with the last channel: of
-// columns it writes some a second time, with the same values; of channels it reads some again, whose weights are 0 there.
+// Channels and columns are taken in vectors. Where they are not whole vectors, the last one ends with the last channel:
+// of columns it writes some a second time, with the same values; of channels it reads some again, whose weights are 0
+// there.
 // Program: convolution
 #include "cpu/winograd_tile.clh"
 
 // G w G^T of a vector of channels at place k0 and one of columns at place `column`, to u [columns/VW][4 rows of
-// positions][depth][6][VW], of whole vectors; the taps turned by half a turn and the channels exchanged where transposed
-// is set.
+// positions][depth][6][VW], of whole vectors; the taps turned by half a turn and the channels exchanged where
+// transposed is set.
 static void winograd_transform(__global const stored* w, __global real* u, const int depth, const int columns,
                                const int column, const int k0, const int transposed) {
   const int c = transposed ? columns : depth, co = transposed ? depth : columns;
@@ -88,28 +89,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_weights(AR
 // few weights cost less that way than a launch of their own. With 64 the taps of w are turned and its channels
 // exchanged. Tiles are counted [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a
 // multiple of WINOGRAD_TILES. Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
-    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
-    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const winograd_sizes sizes,
-    const winograd_shares share, const int flags) {
+SB_APART void winograd_group(SB_AT(const stored, src), SB_AT(const stored, w), SB_AT(real, u), SB_AT(const real, bias),
+                             SB_AT(const stored, residual), SB_AT(const stored, gate), SB_AT(stored, dst),
+                             const winograd_sizes sizes, const winograd_shares share, const int flags,
+                             const int group) {
   const int tiles_per_group = share.tiles, block = share.block;
-  START(src);
-  START(w);
-  START(u);
-  START(bias);
-  START(residual);
-  START(gate);
-  START(dst);
   WINOGRAD_NAMES(sizes);
   const int across = (out_w + 3) / 4, down = (out_h + 1) / 2;
-  const int first = (int)get_group_id(0) * tiles_per_group, last = min(n * down * across, first + tiles_per_group);
+  const int first = group * tiles_per_group, last = min(n * down * across, first + tiles_per_group);
   real source[WINOGRAD_SOURCE] __attribute__((aligned(64)));
   real sums[WINOGRAD_MOST_TILES * 8 * VW] __attribute__((aligned(64)));
   winograd_tile tiles[WINOGRAD_MOST_TILES], apart[WINOGRAD_MOST_TILES];  // those that go by the definition
   const winograd_shape shape = {in_h, in_w, depth, 3, 3};
   const int whole = WINOGRAD_WHOLE(depth), row_step = whole * 6 * WINOGRAD_TILES;
   if (flags & WINOGRAD_OWN) {
-    u += (long)get_group_id(0) * WINOGRAD_POSITIONS * whole * WINOGRAD_WHOLE(columns);
+    u += (long)group * WINOGRAD_POSITIONS * whole * WINOGRAD_WHOLE(columns);
     for (int column = 0; column < columns; column += VW) {
       for (int k = 0; k < depth; k += VW)
         winograd_transform(w, u, depth, columns, column, k, (flags & WINOGRAD_TRANSPOSED) != 0);
@@ -155,4 +149,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
       for (int i = 0; i < count; ++i) winograd_direct(src, w, apart + i, &shape, from, &o);
     }
   }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
+    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const winograd_sizes sizes,
+    const winograd_shares share, const int flags) {
+  START(src);
+  START(w);
+  START(u);
+  START(bias);
+  START(residual);
+  START(gate);
+  START(dst);
+  winograd_group(src, w, u, bias, residual, gate, dst, sizes, share, flags, get_group_id(0));
 }

@@ -70,17 +70,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_weights
   }
 }
 
-#define WINOGRAD_1D_SQUARES(a, q)                          \
-  q->upper = FMA(a[0], a[0], q->upper);                    \
-  q->lower = FMA(a[5], a[5], q->lower);                    \
-  q->left = FMA(a[1], a[1], FMA(a[2], a[2], q->left));     \
+#define WINOGRAD_1D_SQUARES(a, q)                      \
+  q->upper = FMA(a[0], a[0], q->upper);                \
+  q->lower = FMA(a[5], a[5], q->lower);                \
+  q->left = FMA(a[1], a[1], FMA(a[2], a[2], q->left)); \
   q->right = FMA(a[3], a[3], FMA(a[4], a[4], q->right))
 
 // B^T x of the six pixels from `column` on, the first of which is `at`, to positions `step` apart and vectors of
 // channels `next` apart, with zeros outside of the line. Adds the squares to q.
-static __attribute__((noinline)) void winograd_1d_edge(__global const stored* at, const int column, const int len,
-                                                       const int depth, const int step, const int next, real* to,
-                                                       winograd_squares* q) {
+SB_APART void winograd_1d_edge(__global const stored* at, const int column, const int len, const int depth,
+                               const int step, const int next, real* to, winograd_squares* q) {
   for (int k = 0; k < depth; k += VW, to += next) {
     vreal a[6];
 #pragma unroll
@@ -112,31 +111,31 @@ static void winograd_1d_input(__global const stored* at, const int column, const
   _Pragma("unroll") for (int t = 0; t < WINOGRAD_1D_TILES; ++t) {   \
     _Pragma("unroll") for (int j = 0; j < cols_; ++j) { statement } \
   }
-#define WINOGRAD_1D_PRODUCTS(name, COLS)                                                                           \
-  static __attribute__((noinline)) void name(const real* v, __global const real* u, const int depth, real* sums) { \
-    enum { cols_ = COLS };                                                                                         \
-    for (int p = 0; p < 6; ++p, v += WINOGRAD_1D_TILES * VW, sums += WINOGRAD_1D_TILES * COLS * VW) {              \
-      const real* at = v;                                                                                          \
-      for (int k1 = 0; k1 < depth; k1 += WINOGRAD_CHAIN) {                                                         \
-        vreal acc[WINOGRAD_1D_TILES][COLS];                                                                        \
-        WINOGRAD_1D_EACH(t, j, acc[t][j] = (vreal)(0);)                                                            \
-        const int end = min(depth, k1 + WINOGRAD_CHAIN);                                                           \
-        for (int k0 = k1; k0 < end; k0 += VW, at += (6 * WINOGRAD_1D_TILES - 1) * VW) {                            \
-          for (int k = 0; k < VW; ++k, ++at, u += COLS * VW) {                                                     \
-            vreal b[COLS];                                                                                         \
-            _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(u + j * VW);                             \
-            _Pragma("unroll") for (int t = 0; t < WINOGRAD_1D_TILES; ++t) {                                        \
-              const vreal a = (vreal)(at[t * VW]);                                                                 \
-              _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[t][j] = FMA(a, b[j], acc[t][j]);                \
-            }                                                                                                      \
-          }                                                                                                        \
-        }                                                                                                          \
-        if (k1 > 0) {                                                                                              \
-          WINOGRAD_1D_EACH(t, j, acc[t][j] += VLOAD(sums + (t * COLS + j) * VW);)                                  \
-        }                                                                                                          \
-        WINOGRAD_1D_EACH(t, j, VSTORE(acc[t][j], sums + (t * COLS + j) * VW);)                                     \
-      }                                                                                                            \
-    }                                                                                                              \
+#define WINOGRAD_1D_PRODUCTS(name, COLS)                                                              \
+  SB_APART void name(const real* v, __global const real* u, const int depth, real* sums) {            \
+    enum { cols_ = COLS };                                                                            \
+    for (int p = 0; p < 6; ++p, v += WINOGRAD_1D_TILES * VW, sums += WINOGRAD_1D_TILES * COLS * VW) { \
+      const real* at = v;                                                                             \
+      for (int k1 = 0; k1 < depth; k1 += WINOGRAD_CHAIN) {                                            \
+        vreal acc[WINOGRAD_1D_TILES][COLS];                                                           \
+        WINOGRAD_1D_EACH(t, j, acc[t][j] = (vreal)(0);)                                               \
+        const int end = min(depth, k1 + WINOGRAD_CHAIN);                                              \
+        for (int k0 = k1; k0 < end; k0 += VW, at += (6 * WINOGRAD_1D_TILES - 1) * VW) {               \
+          for (int k = 0; k < VW; ++k, ++at, u += COLS * VW) {                                        \
+            vreal b[COLS];                                                                            \
+            _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(u + j * VW);                \
+            _Pragma("unroll") for (int t = 0; t < WINOGRAD_1D_TILES; ++t) {                           \
+              const vreal a = (vreal)(at[t * VW]);                                                    \
+              _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[t][j] = FMA(a, b[j], acc[t][j]);   \
+            }                                                                                         \
+          }                                                                                           \
+        }                                                                                             \
+        if (k1 > 0) {                                                                                 \
+          WINOGRAD_1D_EACH(t, j, acc[t][j] += VLOAD(sums + (t * COLS + j) * VW);)                     \
+        }                                                                                             \
+        WINOGRAD_1D_EACH(t, j, VSTORE(acc[t][j], sums + (t * COLS + j) * VW);)                        \
+      }                                                                                               \
+    }                                                                                                 \
   }
 WINOGRAD_1D_PRODUCTS(winograd_1d_products_wide, 2)
 WINOGRAD_1D_PRODUCTS(winograd_1d_products_narrow, 1)
@@ -161,9 +160,9 @@ static void winograd_1d_outputs(const real* sums, const int step, const int outp
 
 // dst [n,out,columns] of src [n,len,depth] and u of winograd_1d_weights; depth and columns are multiples of VW.
 // Tiles that winograd_holds refuses are computed of w. Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8,
-// then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16; with 64 the taps of w are turned and its
-// channels exchanged. Tiles are counted [n][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a
-// multiple of WINOGRAD_1D_TILES. Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
+// then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16; with 64 the taps of w are turned and
+// its channels exchanged. Tiles are counted [n][across]. Groups: x = tiles / tiles_per_group, in blocks of `block`
+// tiles, a multiple of WINOGRAD_1D_TILES. Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const real, u), ARRAY(const real, bias),
     ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int len,

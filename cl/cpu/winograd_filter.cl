@@ -9,20 +9,15 @@
 
 // part [split][4][6][c][co]: the sums of a group's tiles at `rows` of the four rows of positions. Groups: x = splits of
 // tiles_per_split tiles, y = 4 / rows. block tiles, c and co fit WINOGRAD_FILTER_VALUES. Overwrites its part of `part`.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd(ARRAY(const stored, x),
-                                                                                 ARRAY(const stored, dy),
-                                                                                 ARRAY(real, part),
-                                                                                 const winograd_sizes sizes,
-                                                                                 const winograd_filter_shares share) {
-  const int tiles_per_split = share.tiles, block = share.block, rows = share.rows, r0 = (int)get_group_id(1) * rows;
-  START(x);
-  START(dy);
-  START(part);
+SB_APART void winograd_filter_group(SB_AT(const stored, x), SB_AT(const stored, dy), SB_AT(real, part),
+                                    const winograd_sizes sizes, const winograd_filter_shares share, const int group,
+                                    const int group_y) {
+  const int tiles_per_split = share.tiles, block = share.block, rows = share.rows, r0 = group_y * rows;
   const int n = sizes.n, h = sizes.in_h, wd = sizes.in_w, c = sizes.depth, oh = sizes.out_h, ow = sizes.out_w,
             co = sizes.columns, pad_h = sizes.pad_h, pad_w = sizes.pad_w;
   const int across = (ow + 3) / 4, down = (oh + 1) / 2;
-  const int first = (int)get_group_id(0) * tiles_per_split, last = min(n * down * across, first + tiles_per_split);
-  part += ((long)get_group_id(0) * 4 + r0) * 6 * c * co;
+  const int first = group * tiles_per_split, last = min(n * down * across, first + tiles_per_split);
+  part += ((long)group * 4 + r0) * 6 * c * co;
   real source[WINOGRAD_FILTER_VALUES] __attribute__((aligned(64)));
   real* other = source + 6 * rows * block * c;
   const vreal zero = (vreal)(0);
@@ -88,6 +83,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
       winograd_filter_products(a, c, b, co, there, t0 == first, to);
     }
   }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd(ARRAY(const stored, x),
+                                                                                 ARRAY(const stored, dy),
+                                                                                 ARRAY(real, part),
+                                                                                 const winograd_sizes sizes,
+                                                                                 const winograd_filter_shares share) {
+  START(x);
+  START(dy);
+  START(part);
+  winograd_filter_group(x, dy, part, sizes, share, get_group_id(0), get_group_id(1));
 }
 
 // Sums the splits of part [split][4][6][c][co] and gives dw [3,3,c,co] = G^T s G. Groups: x = c.
