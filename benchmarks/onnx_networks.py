@@ -87,7 +87,7 @@ def without_sequences(graph):
 
 
 def tell_apart(net):
-    """Moves what is all zeros or ones: the older exporter keeps equal parameters once. A row of padding gets its gradient:
+    """Moves what is all of one value: the older exporter keeps equal parameters once. A row of padding gets its gradient:
     a file does not say which one it is."""
     for module in net.modules():
         if isinstance(module, torch.nn.Embedding):
@@ -96,6 +96,8 @@ def tell_apart(net):
         for parameter in net.parameters():
             if parameter.dim() <= 1:
                 parameter.add_(0.05 * torch.randn_like(parameter))
+            elif torch.all(parameter == parameter.flatten()[0]):
+                parameter.mul_(1 + 0.05 * torch.randn_like(parameter))
 
 
 def listed(outputs):

@@ -53,7 +53,7 @@ Array indexed_sum(const Array& base, const Array& index, const Array& src, const
 
 // Inputs: index [J], src [O, J, I] and perhaps base [O, D, I] -> base (or zeros) plus the sums of the places of each
 // index.
-class IndexedSum final : public Op {
+class IndexedSum final : public Op, public Written {
  public:
   explicit IndexedSum(const IndexedAxis& places)
       : Op({.may_overwrite = {.result = 0, .input = 2}}),  // the base, which is as large as a vocabulary's weight
@@ -101,6 +101,14 @@ class IndexedSum final : public Op {
     }
     if (request.src.size() > 2) result[2] = dy;
     return result;
+  }
+  void write(NodeWriter& w) const override {
+    if (places_.left_out != kNoIndex || !places_.count_from_end)
+      w.refuse("ONNX has no sums that leave out an index or count none from the end");
+    Shape beside = w.shape(1);
+    for (int i = 0; i < beside.rank(); ++i)
+      if (i != places_.axis) beside[i] = 1;
+    write_scatter(w, places_.axis, "add", w.expanded(w.reshaped(w.in(0), beside), w.shape(1)));
   }
   Array added_to(const Node& node, const Array& other) const override {
     const Node& base = *other.node();
@@ -151,7 +159,7 @@ class Take final : public Op, public Written {
 };
 
 // Inputs: index, src and, where `has_base`, base; else base is zeros. All as pattern [O, D or J, I].
-class ScatterAdd final : public Op {
+class ScatterAdd final : public Op, public Written {
  public:
   ScatterAdd(int axis, bool spoils) : axis_(axis), spoils_(spoils) {}
   std::string_view name() const override { return "scatter_add"; }
@@ -174,6 +182,7 @@ class ScatterAdd final : public Op {
     if (request.src.size() > 2) result[2] = dy;
     return result;
   }
+  void write(NodeWriter& w) const override { write_scatter(w, axis_, "add"); }
 
  private:
   int axis_;
@@ -298,6 +307,12 @@ Array take_rows(const char* name, const Array& a, const Array& index, const Inde
 }
 
 }  // namespace
+
+void write_scatter(NodeWriter& w, int axis, const char* reduction, const std::string& index) {
+  const auto base = w.count() > 2 ? w.in(2) : w.expanded(w.number(0, w.result_dtype()), w.result());
+  w.give(w.put("ScatterElements", {base, index.empty() ? w.in(0) : index, w.in(1)},
+               {{"axis", std::int64_t{axis}}, {"reduction", std::string(reduction)}}));
+}
 
 Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct) {
   const Array inputs[] = {corner(a, index.shape(), axis), index};

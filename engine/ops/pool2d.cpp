@@ -38,7 +38,7 @@ constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, co
 // Sizes of one pooling. Strides of 0: the windows of adaptive pooling, of at most kh x kw.
 struct Window {
   int batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw;
-  int ph_end = 0, pw_end = 0;  // behind the image, which oh and ow follow from
+  int ph_end = 0, pw_end = 0;  // behind the image, which oh and ow follow from; adaptive windows have none
 
   // As ONNX's pooling: windows of adaptive pooling only where they all have one size and do not overlap.
   void write(detail::NodeWriter& to, const char* type, bool padded) const {
@@ -118,7 +118,8 @@ Window make_window(const char* op, const Array& src, const detail::PoolWindows& 
           is_row ? 1 : size(0),        size(w.axes - 1),
           is_row ? 1 : w.kernel[0],    w.kernel[last],
           is_row ? 1 : w.stride[0],    w.stride[last],
-          is_row ? 0 : w.pad[0],       w.pad[last]};
+          is_row ? 0 : w.pad[0],       w.pad[last],
+          is_row ? 0 : w.pad_end[0],   w.pad_end[last]};
 }
 
 // The largest of an axis' adaptive windows.

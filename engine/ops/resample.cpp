@@ -8,6 +8,7 @@
 
 #include "graph/launch.h"
 #include "graph/op.h"
+#include "graph/written.h"
 #include "ops/sizes.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -46,7 +47,7 @@ AxisTaps transposed_taps(const AxisTaps& t) {
 Array resampled(const Array& src, int axis, const std::shared_ptr<const AxisTaps>& taps);
 
 // Inputs src, places i32 [OUT, taps] and weights [OUT, taps]; the op keeps the table for its gradient.
-class Resample final : public detail::Op {
+class Resample final : public detail::Op, public detail::Written {
  public:
   Resample(int axis, std::shared_ptr<const AxisTaps> taps) : axis_(axis), taps_(std::move(taps)) {}
   std::string_view name() const override { return "resample_axis"; }
@@ -61,6 +62,20 @@ class Resample final : public detail::Op {
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     return {resampled(request.dy[0], axis_, std::make_shared<const AxisTaps>(transposed_taps(*taps_))), Array(),
             Array()};
+  }
+  // The table as a matrix, by which the axis is multiplied.
+  void write(detail::NodeWriter& w) const override {
+    const std::int64_t out = results_of(*taps_);
+    std::vector<double> matrix(static_cast<std::size_t>(taps_->in * out), 0.0);
+    for (std::size_t i = 0; i < taps_->places.size(); ++i)
+      if (const std::int64_t place = taps_->places[i]; place >= 0)
+        matrix[static_cast<std::size_t>(place * out + static_cast<std::int64_t>(i) / taps_->taps)] += taps_->weights[i];
+    detail::NodeWriter::Ints last, back;  // swaps the axis with the last one
+    const int rank = w.shape(0).rank();
+    for (int i = 0; i < rank; ++i) last.push_back(i == axis_ ? rank - 1 : i == rank - 1 ? axis_ : i);
+    back = last;
+    const auto y = w.put("MatMul", {w.turned(w.in(0), last), w.numbers(matrix, {taps_->in, out}, w.result_dtype())});
+    w.give(w.turned(y, back));
   }
 
  private:

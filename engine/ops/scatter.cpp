@@ -5,6 +5,7 @@
 
 #include "graph/launch.h"
 #include "graph/op.h"
+#include "graph/written.h"
 #include "ops/indexing.h"
 #include "ops/sizes.h"
 #include "samebytes/error.h"
@@ -54,7 +55,7 @@ Array last_at(const Array& dy, int axis, const Array& index) {
 }
 
 // Inputs index, src and perhaps a (else zeros), dense and of equal sizes but along the axis.
-class Scatter final : public Op {
+class Scatter final : public Op, public Written {
  public:
   Scatter(int axis, int how) : axis_(axis), how_(how) {}
   std::string_view name() const override { return how_ == SCATTER_REPLACE ? "scatter" : "scatter_reduce"; }
@@ -80,6 +81,13 @@ class Scatter final : public Op {
     if (how_ == SCATTER_REPLACE) return of_replace(request);
     if (how_ == SCATTER_PROD) return of_prod(request);
     return of_extreme(request);
+  }
+  void write(NodeWriter& w) const override {
+    const char* const how = how_ == SCATTER_REPLACE ? "none"
+                            : how_ == SCATTER_PROD  ? "mul"
+                            : how_ == SCATTER_AMAX  ? "max"
+                                                    : "min";
+    write_scatter(w, axis_, how);
   }
 
  private:

@@ -77,12 +77,12 @@ void Bell::wait() const {
     return;
   }
   if (waiting_ == Waiting::looks) {
-    const Watchdog::Clock::duration waited = Watchdog::Clock::now() - start_;
+    using Steady = std::chrono::steady_clock;
+    const Steady::duration waited = Steady::now() - start_;
     if (waited < kLookOnly) {
-      for (const auto next = Watchdog::Clock::now() + kLookPause; Watchdog::Clock::now() < next;)
-        std::this_thread::yield();
+      for (const auto next = Steady::now() + kLookPause; Steady::now() < next;) std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(std::min<Watchdog::Clock::duration>(waited / kPausePart, kLongestPause));
+      std::this_thread::sleep_for(std::min<Steady::duration>(waited / kPausePart, kLongestPause));
     }
     return;
   }
@@ -167,6 +167,17 @@ void Watchdog::finish(const cl::CommandQueue& queue, const std::string& device, 
     }
   }
   check_cl(call("clFinish", device, [&] { return clFinish(queue()); }), "clFinish", device);
+}
+
+// One count for the process: whoever reads it brings it up to now.
+Watchdog::Clock::time_point Watchdog::Clock::now() {
+  using Steady = std::chrono::steady_clock;
+  static std::atomic<std::int64_t> read{0}, seen{0};  // of the steady clock, and what of it counts
+  constexpr std::int64_t kMost = std::chrono::duration_cast<duration>(std::chrono::seconds{1}).count();
+  const std::int64_t here = Steady::now().time_since_epoch().count();
+  const std::int64_t before = read.exchange(here);
+  const std::int64_t passed = std::clamp<std::int64_t>(here - before, 0, kMost);
+  return time_point(duration(seen.fetch_add(passed) + passed));
 }
 
 bool Watchdog::is_stalled(Clock::time_point start) const {

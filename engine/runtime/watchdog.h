@@ -46,7 +46,13 @@ std::string launch_status_name(cl_int status);
 
 class Watchdog {
  public:
-  using Clock = std::chrono::steady_clock;
+  // Time as this process has seen it pass, for waits that look many times a second: between two readings at most a
+  // second counts. A process that was stopped (Ctrl-Z, a debugger, a container that is frozen) waited for nobody then.
+  struct Clock {
+    using duration = std::chrono::steady_clock::duration;
+    using time_point = std::chrono::steady_clock::time_point;
+    static time_point now();
+  };
 
   explicit Watchdog(double stall_seconds = 0) : stall_seconds_(stall_seconds) {}
   Watchdog(const Watchdog&) = delete;

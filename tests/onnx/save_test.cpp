@@ -212,6 +212,77 @@ TEST(OnnxSave, logic_of_bools_and_pads_are_what_other_runtimes_take) {
   }
 }
 
+TEST(OnnxSave, scatters_and_resampled_axes) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  const Array x = uniform({3, 4, 5}, -1, 1);
+  const Array index = array(std::vector<std::int32_t>{2, 0, 3, 1, 3, 0}, {3, 2, 1});
+  const Array many = broadcast_to(index, Shape{3, 2, 5}), places = array(std::vector<std::int32_t>{1, 3, -1, 1}, {4});
+  const std::pair<const char*, std::function<Array(const Array&)>> functions[] = {
+      {"scatter", [&](const Array& a) { return scatter(a, 1, many, slice(a, 1, 0, 2) * 2.0); }},
+      {"part", [&](const Array& a) { return scatter(a, 1, slice(many, 2, 0, 3), slice(slice(a, 1, 0, 2), 2, 1, 4)); }},
+      {"product",
+       [&](const Array& a) { return scatter_reduce(a, 1, many, slice(a, 1, 1, 3), {.reduce = ScatterReduce::prod}); }},
+      {"largest",
+       [&](const Array& a) { return scatter_reduce(a, 1, many, slice(a, 1, 1, 3), {.reduce = ScatterReduce::amax}); }},
+      {"least",
+       [&](const Array& a) {
+         return scatter_reduce(a, 1, many, slice(a, 1, 1, 3), {.reduce = ScatterReduce::amin, .include_self = false});
+       }},
+      {"sum", [&](const Array& a) { return scatter_add(a, 1, many, slice(a, 1, 1, 3)); }},
+      {"line",
+       [&](const Array& a) {
+         const Array line = reshape(slice(a, 0, 0, 1), {-1});
+         return scatter_add(line, 0, places, slice(line, 0, 4, 8));
+       }},
+      {"resized", [&](const Array& a) { return interpolate(a, {.size = {7}, .mode = InterpolateMode::cubic}); }}};
+  for (const auto& [name, function] : functions) {
+    const std::string path = folder / "model.onnx";
+    save(path, [&](std::span<const Array> in) -> std::vector<Array> { return {function(in[0])}; }, {&x, 1});
+    const Array want = function(x);
+    expect_other_runtime_agrees(folder, path, x, want);
+    const Array again = std::get<Array>(load(path).run({{"input", x}}).at("output"));
+    ASSERT_EQ(again.shape(), want.shape()) << name;
+    expect_close(again, want, name);
+  }
+}
+
+TEST(OnnxSave, pools_keep_their_padding_at_both_ends) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  const Array x = uniform({2, 7, 8, 3}, -1, 1);
+  const Pool2dOptions windows[] = {
+      {.kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1, .pad_h = 1, .pad_w = 1},
+      {.kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .pad_h = 1, .pad_w = 1, .ceil_mode = true},
+      {.kernel_h = 3, .kernel_w = 5, .stride_h = 2, .stride_w = 3, .pad_w = 2, .count_include_pad = false},
+      {.kernel_h = 3,
+       .kernel_w = 3,
+       .stride_h = 2,
+       .stride_w = 2,
+       .count_include_pad = false,
+       .pad_end_h = 1,
+       .pad_end_w = 2},
+      {.kernel_h = 2,
+       .kernel_w = 3,
+       .stride_h = 1,
+       .stride_w = 1,
+       .pad_w = 1,
+       .count_include_pad = false,
+       .pad_end_h = 1,
+       .pad_end_w = 0}};
+  for (const Pool2dOptions& window : windows) {
+    for (const auto& pool : {max_pool2d, avg_pool2d}) {
+      const std::string path = folder / "model.onnx";
+      save(path, [&](std::span<const Array> in) -> std::vector<Array> { return {pool(in[0], window)}; }, {&x, 1});
+      const Array want = pool(x, window);
+      expect_other_runtime_agrees(folder, path, channels_first(x), channels_first(want));
+      const Array again = std::get<Array>(load(path).run({{"input", channels_first(x)}}).at("output"));
+      ASSERT_EQ(channels_last(again).shape(), want.shape());
+      expect_close(channels_last(again), want, "window of " + std::to_string(window.kernel_h));
+    }
+  }
+}
+
 TEST(OnnxSave, recurrent_layers_are_operators_of_their_own_with_the_weights_of_pytorch) {
   const Engine engine;
   const Array x = uniform({3, 5, 4}, -1, 1);

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "runtime/rig.h"
@@ -41,6 +44,26 @@ TEST(Watchdog, a_wait_for_a_silent_device_ends_and_names_what_is_pending) {
   next.close();
   EXPECT_THAT(message_of<DeviceError>([&] { next.wait(); }), HasSubstr("add: ")) << "nobody waits a second time";
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
+// As by Ctrl-Z and fg, or a debugger.
+TEST(Watchdog, a_process_that_was_stopped_has_not_waited_meanwhile) {
+  const Watchdog watchdog(1.5);
+  const auto start = Watchdog::Clock::now();
+  const pid_t stopped = ::getpid(), other = ::fork();
+  if (other == 0) {
+    ::kill(stopped, SIGSTOP);
+    ::usleep(2'500'000);
+    ::kill(stopped, SIGCONT);
+    ::_exit(0);
+  }
+  ::waitpid(other, nullptr, 0);
+  EXPECT_FALSE(watchdog.is_stalled(start));
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    static_cast<void>(watchdog.is_stalled(start));
+  }
+  EXPECT_TRUE(watchdog.is_stalled(start)) << "waits that look count";
 }
 
 TEST(Watchdog, every_kind_of_wait_sees_the_end_of_what_it_waits_for_and_ends_by_itself) {
