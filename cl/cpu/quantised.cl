@@ -187,15 +187,10 @@ QUANTISED_INLINE void quantised_few_type(__global const float* a, const long a_r
 
 // c [m][n] = a [m][k], contiguous along k, times W' with the epilogue of `flags`. Groups: columns_per_group columns, a
 // multiple of QUANTISED_ONE_COLUMNS.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_few(
-    ARRAY(const float, a), ARRAY(const uchar, blocks), ARRAY(const float, bias), ARRAY(const float, residual),
-    ARRAY(float, c), const quantised_rows layout, const gemm_sizes s, const int columns_per_group, const int flags) {
-  START(a);
-  START(blocks);
-  START(bias);
-  START(residual);
-  START(c);
-  const int first = (int)get_group_id(0) * columns_per_group, last = min(s.n, first + columns_per_group);
+SB_APART void quantised_few_group(SB_AT(const float, a), SB_AT(const uchar, blocks), SB_AT(const float, bias),
+                                  SB_AT(const float, residual), SB_AT(float, c), const quantised_rows layout,
+                                  const gemm_sizes s, const int columns_per_group, const int flags, const int group) {
+  const int first = group * columns_per_group, last = min(s.n, first + columns_per_group);
 #define QUANTISED_CASE_FEW(type)                                                                                \
   case type:                                                                                                    \
     quantised_few_type(a, s.a_row, blocks, layout, bias, residual, c, s.m, s.n, s.k, first, last, flags, type); \
@@ -208,6 +203,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_few(
     QUANTISED_CASE_FEW(QUANTISED_Q6_K);
     QUANTISED_CASE_FEW(QUANTISED_NF4);
   }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void quantised_few(
+    ARRAY(const float, a), ARRAY(const uchar, blocks), ARRAY(const float, bias), ARRAY(const float, residual),
+    ARRAY(float, c), const quantised_rows layout, const gemm_sizes s, const int columns_per_group, const int flags) {
+  START(a);
+  START(blocks);
+  START(bias);
+  START(residual);
+  START(c);
+  quantised_few_group(a, blocks, bias, residual, c, layout, s, columns_per_group, flags, get_group_id(0));
 }
 #endif
 

@@ -33,17 +33,22 @@ KernelCall& KernelCall::over_rows(std::int64_t rows, int group) {
   return *this;
 }
 
-KernelCall& KernelCall::over_elements(std::int64_t n) {
-  record_.geometry = {};
-  if (device_.personality() == Personality::cpu) {
-    const std::int64_t most = device_.info().cores * kGroupsPerCore;
+Geometry geometry_over_elements(const Device& device, std::int64_t n) {
+  Geometry geometry;
+  if (device.personality() == Personality::cpu) {
+    const std::int64_t most = device.info().cores * kGroupsPerCore;
     const std::int64_t groups =
         std::clamp<std::int64_t>((n + kLeastElementsPerGroup - 1) / kLeastElementsPerGroup, 1, most);
-    record_.geometry.groups[0] = static_cast<std::size_t>(groups);
+    geometry.groups[0] = static_cast<std::size_t>(groups);
   } else {
-    record_.geometry.local[0] = kGpuGroup;
-    record_.geometry.groups[0] = static_cast<std::size_t>(std::max<std::int64_t>(1, (n + kGpuGroup - 1) / kGpuGroup));
+    geometry.local[0] = kGpuGroup;
+    geometry.groups[0] = static_cast<std::size_t>(std::max<std::int64_t>(1, (n + kGpuGroup - 1) / kGpuGroup));
   }
+  return geometry;
+}
+
+KernelCall& KernelCall::over_elements(std::int64_t n) {
+  record_.geometry = geometry_over_elements(device_, n);
   return *this;
 }
 

@@ -103,6 +103,9 @@ struct LaunchRecord {
   std::shared_ptr<const HostForm> on_host;       // of a kernel that may be small
 };
 
+// Of launches over n elements, for the loops of SB_BEGIN and SB_END (cl/common/common.clh).
+Geometry geometry_over_elements(const Device& device, std::int64_t n);
+
 class KernelCall {
  public:
   explicit KernelCall(LaunchRecord& record, Device& device) : record_(record), device_(device) {}

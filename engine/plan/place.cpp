@@ -131,9 +131,8 @@ class Placer {
     Hasher layout;
     layout.add(n.op->fingerprint());
     layout.add(packs_of_layout_[n.op->fingerprint()]++);
-    kernels_.run(
-        {.op = "pack", .places = {place}, .device = context_.runtime->device(n.device), .real = whole.dtype},
-        [&] { whole.storage = persistent_.get(context_, layout.key().a, whole.bytes, whole.dtype, n.device); });
+    kernels_.run({.op = "pack", .places = {place}, .device = context_.runtime->device(n.device), .real = whole.dtype},
+                 [&] { whole.storage = persistent_.get(context_, layout.key().a, whole.bytes, n.device); });
   }
 
   // Whether only this node, which fills a cell, uses what the cell holds: then parts may be written there before the

@@ -11,9 +11,9 @@
 #include "plan/enqueue.h"
 #include "plan/launch_info.h"
 #include "plan/op_kernels.h"
-#include "plan/pointwise_kernel.h"
 #include "plan/readers.h"
 #include "plan/run_access.h"
+#include "plan/zeroing.h"
 #include "samebytes/log.h"
 
 namespace samebytes::detail {
@@ -42,23 +42,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-StoragePtr PersistentStorages::get(Context& context, std::uint64_t fingerprint, std::size_t bytes, Dtype dtype,
-                                   int device) {
+StoragePtr PersistentStorages::get(Context& context, std::uint64_t fingerprint, std::size_t bytes, int device) {
   std::weak_ptr<Storage>& kept = storages_[{fingerprint ^ static_cast<std::uint64_t>(device), bytes}];
   if (StoragePtr storage = kept.lock()) return storage;
   StoragePtr storage = context.runtime->allocate(bytes, Category::gradient, "pack", "", device);
   Device& on = context.runtime->device(device);
-  PointwiseKernel zero = write_zero_kernel(static_cast<std::int64_t>(bytes / bytes_of(dtype)), dtype, on);
-  zero.body.replace(zero.body.find("@NAME@"), 6, "zero");
-  const auto kernel = on.kernels().make_generated(zero.real, zero.body, "zero");
-  const std::int64_t start = 0;
-  int index = 2;
-  kernel->set_storage(0, *storage);
-  kernel->set_bytes(1, &start, sizeof start);
-  for (const std::int64_t number : zero.numbers) kernel->set_bytes(index++, &number, sizeof number);
+  const Zeroing zeroing(on, *storage, bytes);
   Submission submission(*context.runtime);
   submission.acquire(*storage, true, "pack", 0, bytes, true);
-  submission.enqueue(on, *kernel, zero.geometry, "pack");
+  zeroing.enqueue(submission, "pack");
   submission.finish();
   kept = storage;
   return storage;

@@ -21,7 +21,7 @@ namespace samebytes::detail {
 // Zeroed storages that live as long as plans use them, shared by plans of one layout (the flat gradients of a model).
 class PersistentStorages {
  public:
-  StoragePtr get(Context& context, std::uint64_t fingerprint, std::size_t bytes, Dtype dtype, int device);
+  StoragePtr get(Context& context, std::uint64_t fingerprint, std::size_t bytes, int device);
 
  private:
   std::map<std::pair<std::uint64_t, std::size_t>, std::weak_ptr<Storage>> storages_;

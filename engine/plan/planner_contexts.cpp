@@ -9,7 +9,7 @@
 
 #include "placement/by_cost.h"
 #include "plan/planner.h"
-#include "plan/pointwise_kernel.h"
+#include "plan/zeroing.h"
 
 namespace samebytes::detail {
 namespace {
@@ -17,18 +17,11 @@ namespace {
 constexpr const char* kMeasuring = "measuring contexts";
 
 std::function<void()> pass_over(Runtime& runtime, Device& device, Storage& storage, std::size_t bytes) {
-  PointwiseKernel zero = write_zero_kernel(static_cast<std::int64_t>(bytes / sizeof(float)), f32, device);
-  zero.body.replace(zero.body.find("@NAME@"), 6, "zero");
-  const std::shared_ptr<Kernel> kernel = device.kernels().make_generated(zero.real, zero.body, "zero");
-  const std::int64_t start = 0;
-  int index = 2;
-  kernel->set_storage(0, storage);
-  kernel->set_bytes(1, &start, sizeof start);
-  for (const std::int64_t number : zero.numbers) kernel->set_bytes(index++, &number, sizeof number);
-  return [&runtime, &device, &storage, bytes, kernel, geometry = zero.geometry] {
+  const auto zeroing = std::make_shared<const Zeroing>(device, storage, bytes);
+  return [&runtime, &storage, bytes, zeroing] {
     Submission submission(runtime);
     submission.acquire(storage, true, kMeasuring, 0, bytes, true);
-    submission.enqueue(device, *kernel, geometry, kMeasuring);
+    zeroing->enqueue(submission, kMeasuring);
     submission.finish()->wait();
   };
 }

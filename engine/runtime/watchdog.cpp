@@ -17,7 +17,7 @@ constexpr std::chrono::microseconds kBellPollInterval{20};
 constexpr std::chrono::milliseconds kTryPause{1};
 // A wait that looks does so all the time for so long, but leaves the driver's lock to others in between; then after
 // parts of what it has waited, up to the longest.
-constexpr std::chrono::milliseconds kLookOnly{1}, kLongestPause{1};
+constexpr std::chrono::milliseconds kLookOnly{1}, kLongestSleep{1};
 constexpr std::chrono::microseconds kLookPause{5};
 constexpr int kPausePart = 16;
 constexpr std::chrono::microseconds kNap{500};
@@ -82,7 +82,7 @@ void Bell::wait() const {
     if (waited < kLookOnly) {
       for (const auto next = Steady::now() + kLookPause; Steady::now() < next;) std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(std::min<Steady::duration>(waited / kPausePart, kLongestPause));
+      std::this_thread::sleep_for(std::min<Steady::duration>(waited / kPausePart, kLongestSleep));
     }
     return;
   }
