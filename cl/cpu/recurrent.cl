@@ -4,7 +4,7 @@
 // the second-level cache, a panel serving all its sequences before the next one is read.
 // A sequence has lengths[n] steps (T where lengths is null); step s of a reversed one is at length - 1 - s. Steps
 // beyond the length keep the state and give zeros; a length outside [0, T] counts as 0 and gives NaN. Sums run over the
-// units in ascending order, whatever N is.
+// units in ascending order, whatever N is. Over 400 lines because both cells share tiles and the walk over the steps.
 
 #define RECURRENT_ROWS 4    // sequences of the register tile
 #define RECURRENT_BLOCK 64  // values of k of one group of recurrent_pack

@@ -18,9 +18,9 @@ namespace {
 using detail::environment;
 
 bool can_write(const std::string& folder) {
-  std::error_code failed;
+  std::error_code failed, unseen;
   std::filesystem::create_directories(folder, failed);
-  if (failed && !std::filesystem::is_directory(folder)) return false;
+  if (failed && !std::filesystem::is_directory(folder, unseen)) return false;
   std::string probe = folder + "/samebytes-XXXXXX";
   const int file = mkstemp(probe.data());
   if (file < 0) return false;

@@ -186,6 +186,17 @@ std::string why_no_kernels_in(const std::string& folder) {
          "); set POCL_CACHE_DIR to a folder that can be written\n";
 }
 
+std::string why_no_linker(const std::string& driver) {
+  const bool needs_one = driver.size() > 1 && driver[1] == '.' && driver[0] >= '1' && driver[0] <= '3';
+  if (!needs_one) return {};
+  const std::string folders = environment("PATH");
+  std::istringstream each(folders);
+  for (std::string folder; std::getline(each, folder, ':');)
+    if (::access((folder + "/ld").c_str(), X_OK) == 0) return {};
+  return "PoCL " + driver + " links kernels with ld, which no folder of PATH has (PATH is '" + folders +
+         "'); set PATH, or install binutils";
+}
+
 Key128 program_key(std::string_view text, std::string_view options, std::string_view device, std::string_view driver) {
   Hasher hasher;
   for (const std::string_view part : {text, options, device, driver}) {

@@ -25,6 +25,9 @@ namespace samebytes::detail {
 std::string kernel_cache_folder();
 // Why the driver cannot build there even what it has compiled before, and what to do; empty if it can.
 std::string why_no_kernels_in(const std::string& folder);
+// Why the driver of this version cannot link what it compiles, and what to do; empty if it can, as far as is known. It
+// would end the process.
+std::string why_no_linker(const std::string& driver);
 
 // The key of a program: whatever changes it changes what the driver compiles.
 Key128 program_key(std::string_view text, std::string_view options, std::string_view device, std::string_view driver);

@@ -205,7 +205,11 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
   MutexLock lock(mutex_);
   const Built& built = program(real, key, what, text);
   KernelCache* const cache = device_.kernel_cache();
-  const bool is_new = cache != nullptr && cache->note_use(built.kept_as, entry) && device_.compilers() != nullptr;
+  const bool is_unknown = cache != nullptr && cache->note_use(built.kept_as, entry);
+  if (is_unknown)
+    if (const std::string why = why_no_linker(device_.info().driver); !why.empty())
+      throw DeviceError("kernel " + entry + ": " + why, "clCreateKernel", "", device_.info().name);
+  const bool is_new = is_unknown && device_.compilers() != nullptr;
   return on_device(device_.info().name, [&] {
     try {
       auto kernel = std::make_unique<Kernel>(cl::Kernel(built.program, entry.c_str()), entry, device_.info().name);

@@ -68,6 +68,35 @@ TEST_F(ShortageTest, few_open_files_end_a_run_with_a_sentence) {
   }
 }
 
+TEST_F(ShortageTest, no_linker_is_named_before_the_driver_ends_the_process) {
+  const auto run_with = [&](const std::string& environment) {
+    return run_program({"/usr/bin/env", "-i", "POCL_CACHE_DIR=" + (folder_ / "kernels"), environment,
+                        built_program("samebytes"), "train", "digits", "--steps", "2", "--batch", "16", "--quiet"});
+  };
+  for (const char* path : {"PATH=/nowhere:/tmp", "HOME=/tmp"}) {
+    const Outcome outcome = run_with(path);
+    if (outcome.status == 0) GTEST_SKIP() << "this driver links without ld";
+    EXPECT_EQ(outcome.status, 1) << outcome.output;
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr("samebytes: "), HasSubstr("links kernels with ld"),
+                                      HasSubstr("set PATH, or install binutils")));
+  }
+  EXPECT_EQ(run_with("PATH=/usr/bin:/bin").status, 0);
+}
+
+TEST_F(ShortageTest, a_home_of_somebody_else_is_named) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  std::filesystem::create_directories(folder_ / "home");
+  std::filesystem::permissions(folder_ / "home", std::filesystem::perms::owner_all);
+  const Outcome outcome = run_program(
+      {"/bin/bash", "-c",
+       "cd /; exec setpriv --reuid=65534 --regid=65534 --clear-groups env -u XDG_CACHE_HOME -u POCL_CACHE_DIR HOME=" +
+           (folder_ / "home") + " " + built_program("samebytes") + " devices"});
+  if (outcome.output.find("samebytes: ") == std::string::npos)
+    GTEST_SKIP() << "nobody may not run it: " << outcome.output;
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("cannot be written; set POCL_CACHE_DIR to a folder that can"));
+}
+
 // A limit on the size of files stands in for a full disk; each size ends another write.
 TEST_F(ShortageTest, a_full_disk_keeps_the_old_network_and_the_old_checkpoints) {
   const std::string state = folder_ / "state", words = train_ + " --checkpoint " + state + " --checkpoint-every 4";

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -304,6 +305,23 @@ TEST(Train, ctrl_c_ends_with_a_summary_and_130) {
   EXPECT_EQ(result.status, 130);
   EXPECT_THAT(result.out, HasSubstr("interrupted"));
   EXPECT_THAT(result.out, HasSubstr("samples/s"));
+}
+
+TEST(Train, a_closed_terminal_ends_a_run_with_a_checkpoint_unless_nohup_has_it_ignored) {
+  const TemporaryFolder folder;
+  CommandRun run;
+  run.arguments = {"train", "digits", "--epochs", "100000", "--checkpoint", folder / "state"};
+  run.signal_after = "epoch 1/";
+  run.signal = SIGHUP;
+  const auto closed = run_command(run);
+  EXPECT_EQ(closed.status, 130) << closed.err;
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "state"));
+  run.arguments = {"train", "digits", "--epochs", "3"};
+  const auto before = std::signal(SIGHUP, SIG_IGN);  // as nohup leaves it to its program
+  const auto kept = run_command(run);
+  std::signal(SIGHUP, before);
+  EXPECT_EQ(kept.status, 0) << kept.err;
+  EXPECT_THAT(kept.out, HasSubstr("epoch 3/"));
 }
 
 TEST(Train, the_same_seed_gives_the_same_file_and_another_seed_another_one) {

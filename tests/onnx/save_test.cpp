@@ -1,6 +1,6 @@
 // Models written by save(): read again they give the module's own values; names and order of axes are PyTorch's.
 // SAMEBYTES_ONNX_PYTHON names a Python that has onnx and onnxruntime; with it the checker and the other runtime are
-// asked, too.
+// asked, too. Over 400 lines because all cases share how a model is written, read again and given to that runtime.
 #include <gtest/gtest.h>
 
 #include <cmath>
