@@ -236,7 +236,9 @@ TEST(OnnxSave, scatters_and_resampled_axes) {
          return scatter_add(line, 0, places, slice(line, 0, 4, 8));
        }},
       {"resized", [&](const Array& a) { return interpolate(a, {.size = {7}, .mode = InterpolateMode::cubic}); }}};
-  for (const auto& [name, function] : functions) {
+  for (const auto& each : functions) {
+    const char* const name = each.first;
+    const std::function<Array(const Array&)>& function = each.second;
     const std::string path = folder / "model.onnx";
     save(path, [&](std::span<const Array> in) -> std::vector<Array> { return {function(in[0])}; }, {&x, 1});
     const Array want = function(x);
