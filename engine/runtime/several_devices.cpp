@@ -42,8 +42,11 @@ Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
                                            std::chrono::steady_clock::time_point start, double limit) {
   Standing standing;
   standing.seconds.assign(events.size(), std::numeric_limits<double>::infinity());
+  // From here on the watchdog's clock, which stands while the process is stopped.
+  const double before = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto begin = Watchdog::Clock::now();
   for (;;) {
-    const double passed = std::chrono::duration<double>(Clock::now() - start).count();
+    const double passed = before + std::chrono::duration<double>(Watchdog::Clock::now() - begin).count();
     bool all = true;
     for (std::size_t d = 0; d < events.size(); ++d) {
       if (!std::isinf(standing.seconds[d])) continue;
@@ -57,7 +60,7 @@ Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
         all = false;
     }
     if (watchdog_->is_given_up()) watchdog_->check("waiting for the devices", devices_.front()->info().name);
-    if (all || passed > limit || watchdog_->is_stalled(start)) break;
+    if (all || passed > limit || watchdog_->is_stalled(begin)) break;
     const double pause = std::clamp(passed / kLooksOfWait, kShortestPause, kLongestPause);
     std::this_thread::sleep_for(std::chrono::duration<double>(pause));
   }

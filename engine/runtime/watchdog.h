@@ -50,7 +50,10 @@ class Watchdog {
   // second counts. A process that was stopped (Ctrl-Z, a debugger, a container that is frozen) waited for nobody then.
   struct Clock {
     using duration = std::chrono::steady_clock::duration;
-    using time_point = std::chrono::steady_clock::time_point;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<Clock>;
+    static constexpr bool is_steady = true;
     static time_point now();
   };
 
