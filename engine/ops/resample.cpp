@@ -70,12 +70,11 @@ class Resample final : public detail::Op, public detail::Written {
     for (std::size_t i = 0; i < taps_->places.size(); ++i)
       if (const std::int64_t place = taps_->places[i]; place >= 0)
         matrix[static_cast<std::size_t>(place * out + static_cast<std::int64_t>(i) / taps_->taps)] += taps_->weights[i];
-    detail::NodeWriter::Ints last, back;  // swaps the axis with the last one
+    detail::NodeWriter::Ints swapped;  // the axis with the last one
     const int rank = w.shape(0).rank();
-    for (int i = 0; i < rank; ++i) last.push_back(i == axis_ ? rank - 1 : i == rank - 1 ? axis_ : i);
-    back = last;
-    const auto y = w.put("MatMul", {w.turned(w.in(0), last), w.numbers(matrix, {taps_->in, out}, w.result_dtype())});
-    w.give(w.turned(y, back));
+    for (int i = 0; i < rank; ++i) swapped.push_back(i == axis_ ? rank - 1 : i == rank - 1 ? axis_ : i);
+    const auto y = w.put("MatMul", {w.turned(w.in(0), swapped), w.numbers(matrix, {taps_->in, out}, w.result_dtype())});
+    w.give(w.turned(y, swapped));
   }
 
  private:

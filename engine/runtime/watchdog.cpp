@@ -175,7 +175,9 @@ Watchdog::Clock::time_point Watchdog::Clock::now() {
   static std::atomic<std::int64_t> read{0}, seen{0};  // of the steady clock, and what of it counts
   constexpr std::int64_t kMost = std::chrono::duration_cast<duration>(std::chrono::seconds{1}).count();
   const std::int64_t here = Steady::now().time_since_epoch().count();
-  const std::int64_t before = read.exchange(here);
+  std::int64_t before = read.load();  // of another thread's, it may be later than here: nothing has passed then
+  while (before < here && !read.compare_exchange_weak(before, here)) {
+  }
   const std::int64_t passed = std::clamp<std::int64_t>(here - before, 0, kMost);
   return time_point(duration(seen.fetch_add(passed) + passed));
 }
