@@ -43,6 +43,24 @@ LAYOUT_MARKERS = ("<!-- layout -->", "<!-- end of layout -->")
 LAYOUT_NETWORKS, MOST_RELAYOUTS = ("resnet18", "mobilenet_v2", "yolo"), 3
 
 
+def diff(g, x, times, axis, before, after):
+    """aten::diff, once, which the older exporter does not know: x[1:] - x[:-1] along an axis, `before` in front of x."""
+    kinds = torch.onnx.symbolic_helper
+    (axis,) = [kinds._get_const(axis, "i", "dim")]
+    if kinds._get_const(times, "i", "n") != 1 or not kinds._is_none(after):
+        raise ValueError("diff: only once, and with nothing behind")
+    joined = x if kinds._is_none(before) else g.op("Concat", before, x, axis_i=axis)
+
+    def part(first, last):
+        ends = [g.op("Constant", value_t=torch.tensor([n])) for n in (first, last, axis)]
+        return g.op("Slice", joined, *ends)
+
+    return g.op("Sub", part(1, 2**31 - 1), part(0, -1))
+
+
+torch.onnx.register_custom_op_symbolic("aten::diff", diff, 17)
+
+
 def export(net, inputs, path, exporter):
     quiet = io.StringIO()
     stdout, sys.stdout = sys.stdout, quiet
@@ -54,7 +72,11 @@ def export(net, inputs, path, exporter):
                                   training=torch.onnx.TrainingMode.PRESERVE)
             else:
                 options = {"dynamo": True, "external_data": False, "verbose": False}
-                torch.onnx.export(net, inputs, str(path), optimize=False, **options)
+                try:
+                    torch.onnx.export(net, inputs, str(path), optimize=False, **options)
+                except torch.onnx.OnnxExporterError:  # of T5's attention it takes a copy out, but for inference alone
+                    with torch.no_grad():
+                        torch.onnx.export(net, inputs, str(path), optimize=False, **options)
                 model = onnx.load(str(path))
                 if any(node.op_type == "SplitToSequence" for node in model.graph.node):
                     without_sequences(model.graph)  # its optimizer does that, too, but folds parameters
@@ -300,7 +322,8 @@ def main():
                 if given.rows:
                     given.rows.write_text(json.dumps({" ".join(key): row for key, row in rows.items()}, indent=1))
                 print(name, exporter, "good" if is_good(row) else row, file=sys.stderr, flush=True)
-    text = table(rows)
+    order = {name: at for at, name in enumerate(NETWORKS)}
+    text = table(dict(sorted(rows.items(), key=lambda row: order[row[0][0]])))
     print(text)
     if given.page:
         write_between(given.page, MARKERS, text)
