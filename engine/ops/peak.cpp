@@ -25,7 +25,9 @@ constexpr int kRowsPerGpuCore = 32;
 constexpr int kPeakColumns = 64;        // PEAK_COLUMNS of peak.cl
 constexpr double kFmasPerRound = 1024;  // PEAK_FMAS of peak.cl
 constexpr int kInFlight = 8;            // PoCL's threads may share a core for one launch; they do not for many
-constexpr int kFmaRuns = 120;           // short and many, so that the best one meets no other process
+constexpr int kMostRuns = 120;          // short and many, so that the best one meets no other process
+constexpr int kRunsInVain = 25;         // that were no faster than the best one before by
+constexpr double kFaster = 1.005;       // this: more would not be, either
 constexpr double kMostSeconds = 2;      // a slow device gets fewer runs
 constexpr double kSecondsPerRun = 0.008;
 constexpr int kStreamRuns = 10;
@@ -68,8 +70,9 @@ double measure_gflops(const DeviceInfo& info) {
       return detail::make_array(detail::make_op<PeakFma>(rounds), {rows, kPeakColumns}, f32, {});
     };
     double best = seconds_of(launch), sum = best;
-    for (int i = 1; i < runs && sum < kMostSeconds; ++i) {
+    for (int i = 1, in_vain = 0; i < runs && in_vain < kRunsInVain && sum < kMostSeconds; ++i) {
       const double seconds = seconds_of(launch);
+      in_vain = seconds * kFaster < best ? 0 : in_vain + 1;
       best = std::min(best, seconds);
       sum += seconds;
     }
@@ -78,7 +81,7 @@ double measure_gflops(const DeviceInfo& info) {
   int rounds = 1;
   best_of(1, rounds);  // builds the kernel, which is no part of its time
   while (rounds < (1 << 24) && best_of(3, rounds) < kSecondsPerRun) rounds *= 2;
-  const double best = best_of(kFmaRuns, rounds);
+  const double best = best_of(kMostRuns, rounds);
   return 2 * kFmasPerRound * rounds * static_cast<double>(rows) * kInFlight / best * 1e-9;
 }
 

@@ -7,8 +7,8 @@
 //             kernel; of a call of the system the file or what it was for
 //   bad       anything else: another result, a signal, a hang, a line that names nothing
 //   unmet     the run made fewer calls than that in each of five tries, the last ones at earlier calls
-// `try_faults --help` lists the options. As many processes run at once as there are cores, each in a folder of its own.
-// Over 400 lines because the runs, the verdicts and what is planted to see the verdicts belong together.
+// `try_faults --help` lists the options. One process more runs at once than there are cores, each in a folder of its
+// own. Over 400 lines because the runs, the verdicts and what is planted to see the verdicts belong together.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -40,10 +40,10 @@ using samebytes::testing::run_program;
 namespace fs = std::filesystem;
 
 constexpr const char* kMostSeconds = "60";
-constexpr const char* kStall = "4";
+constexpr const char* kStall = "3";
 constexpr const char* kColdStall = "40";  // the first launch may compile for some seconds
 constexpr int kMostAttempts = 5;
-constexpr std::size_t kParts = 8;     // of --eighth
+constexpr std::size_t kParts = 4;     // of --quarter
 constexpr long kPlanted = 60;         // a launch of the first or second step
 constexpr int kFirstBadStatus = 124;  // of timeout, then of those that a shell gives, then 128 and the signal
 
@@ -54,7 +54,7 @@ constexpr float kRounding = 1e-5F;
 constexpr const char* kUsage =
     "try_faults lets every call of OpenCL and of the system that the command makes fail, one in each run.\n"
     "Its last line counts, and its status is 1 if any verdict is bad.\n"
-    "  --eighth WORD    try the eighth of each run's faults that WORD puts first, such as a commit's hash\n"
+    "  --quarter WORD   try the quarter of each run's faults that WORD puts first, such as a commit's hash\n"
     "  --run NAME       try the faults of one run alone, such as train or 'two ranks'\n"
     "  --call NAME      try the faults of one call alone\n"
     "  --page FILE      put the table into a document, in place of the one that is there\n"
@@ -135,7 +135,26 @@ std::string words_of(const std::string& output, const std::string& list, const s
   return text;
 }
 
-constexpr const char* kCold = "cold";  // its kernels are compiled in each trial
+constexpr const char* kCold = "cold";  // some of its kernels are compiled in each trial
+
+// How many generated kernels PoCL keeps in a program's folder of its cache.
+long generated_kernels(const fs::path& program) {
+  return std::count_if(fs::directory_iterator(program), fs::directory_iterator(), [](const fs::directory_entry& each) {
+    return each.path().filename().string().rfind("fused", 0) == 0;
+  });
+}
+
+// Takes one program out of a cache that holds all of them: of those whose kernels the compiler processes share, the one
+// that compiles soonest.
+void make_cold(const fs::path& cache) {
+  constexpr long kFewest = 2;
+  fs::path least;
+  for (const fs::directory_entry& part : fs::recursive_directory_iterator(cache)) {
+    if (!fs::exists(part.path() / "program.bc") || generated_kernels(part) < kFewest) continue;
+    if (least.empty() || generated_kernels(part) < generated_kernels(least)) least = part.path();
+  }
+  fs::remove_all(least);
+}
 
 std::vector<Run> all_runs(const fs::path& prepared) {
   const std::string net = (prepared / "net.safetensors").string(), gpt = (prepared / "gpt.safetensors").string();
@@ -246,11 +265,14 @@ Outcome start(const Run& run, const fs::path& folder, const fs::path& prepared, 
               std::map<std::string, std::string> environment) {
   fs::create_directories(folder);
   if (run.name == "resume") fs::copy(prepared / "run", folder, fs::copy_options::recursive);
+  if (run.name == kCold && fs::exists(prepared / "cache"))
+    fs::copy(prepared / "cache", folder / "cache", fs::copy_options::recursive);
   std::vector<std::string> words;
   if (!run.faults.empty()) fault = run.faults + (fault.empty() ? "" : ";") + fault;
   environment["SAMEBYTES_FAULTS"] = fault;
   for (const auto& [name, value] : run.environment) environment[name] = placed(value, folder);
   environment["LD_PRELOAD"] = built_program("libfaults_preload.so");
+  if (fs::exists(prepared / "vendors")) environment["OCL_ICD_VENDORS"] = (prepared / "vendors").string();
   // The variables reach the command alone, neither timeout nor mpirun.
   words = {"timeout", "-s", "KILL", kMostSeconds};
   if (run.ranks > 1)
@@ -427,7 +449,7 @@ Names device_names() {
 }
 
 struct Options {
-  std::string run, call, eighth, page;
+  std::string run, call, quarter, page;
   bool is_planted = false, is_help = false;
 };
 
@@ -435,7 +457,7 @@ struct Options {
 Options options_of(const std::vector<std::string>& words) {
   Options options;
   const std::map<std::string, std::string*> texts{
-      {"--run", &options.run}, {"--call", &options.call}, {"--eighth", &options.eighth}, {"--page", &options.page}};
+      {"--run", &options.run}, {"--call", &options.call}, {"--quarter", &options.quarter}, {"--page", &options.page}};
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& flag = words[i];
     if (flag == "--help") {
@@ -453,11 +475,11 @@ Options options_of(const std::vector<std::string>& words) {
   return options;
 }
 
-// Calls f(0) to f(n - 1), as many at once as there are cores.
+// Calls f(0) to f(n - 1), one more at once than there are cores: some only wait for a watchdog.
 void for_each_at_once(std::size_t n, const std::function<void(std::size_t)>& f) {
   std::atomic<std::size_t> next{0};
   std::vector<std::thread> workers;
-  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
+  for (unsigned i = 0; i < std::thread::hardware_concurrency() + 1; ++i)
     workers.emplace_back([&] {
       for (std::size_t k = next++; k < n; k = next++) f(k);
     });
@@ -551,11 +573,20 @@ std::string what_passes(const std::vector<Run>& runs) {
   return passing;
 }
 
+// Other drivers only load, and take a tenth of each run.
+void leave_pocl_alone(const fs::path& vendors) {
+  const fs::path pocl = "/etc/OpenCL/vendors/pocl.icd";
+  if (std::getenv("OCL_ICD_VENDORS") != nullptr || !fs::exists(pocl)) return;
+  fs::create_directory(vendors);
+  fs::copy_file(pocl, vendors / "pocl.icd");
+}
+
 // Networks and a state that the runs begin with; empty if all is well, else what went wrong.
 std::string prepare(const fs::path& prepared) {
   const std::string corpus = (prepared / "text.txt").string();
   const fs::path run = prepared / "run";
   fs::create_directory(run);
+  leave_pocl_alone(prepared / "vendors");
   {
     std::ofstream out(corpus);
     for (int i = 0; i < 200; ++i) out << "to be or not to be, line " << i << "\n";
@@ -615,7 +646,11 @@ int main(int argc, char** argv) {
   for_each_at_once(runs.size(), [&](std::size_t i) {
     const Run& run = runs[i];
     const fs::path folder = work / ("whole" + std::to_string(i)), counts = work / ("counts" + std::to_string(i));
-    if (run.name != kCold) start(run, folder / "warm", prepared, "", {});  // builds kernels, measures contexts
+    start(run, folder / "warm", prepared, "", {});  // builds kernels, measures contexts
+    if (run.name == kCold) {
+      make_cold(folder / "warm" / "cache");
+      fs::rename(folder / "warm" / "cache", prepared / "cache");
+    }
     const Outcome whole = start(run, folder / "reference", prepared, "", {{"SAMEBYTES_FAULTS_COUNT", counts.string()}});
     const std::map<std::string, long> calls = read_counts(counts);
     std::vector<Trial> own = trials_of(run, calls, options);
@@ -624,7 +659,7 @@ int main(int argc, char** argv) {
     if (whole.status != 0 || expected[&run].empty()) trouble += run.name + " fails without a fault:\n" + whole.output;
     for (const auto& [call, count] : calls) preloaded.insert(call);
     for (const Trial& trial : own) tried.insert(trial.call);
-    if (!options.eighth.empty()) keep_part(own, options.eighth);
+    if (!options.quarter.empty()) keep_part(own, options.quarter);
     trials.insert(trials.end(), own.begin(), own.end());
     fs::remove_all(folder);
   });
