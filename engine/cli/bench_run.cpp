@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/interrupt.h"
+#include "cli/usage_error.h"
 #include "cli/workloads.h"
 
 namespace samebytes::cli {
@@ -45,6 +46,8 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   precision_.prepare(*net_);
   if (is_training) {
     divide(*net_, options);
+    if (net_->parameters().empty())
+      throw UsageError(workload.name + " has no parameter that trains; measure inference alone with --mode infer");
     optimizer_.emplace(net_->parameters(), optimizer_options(workload, options));
   } else {
     net_->eval();

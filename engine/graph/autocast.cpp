@@ -55,6 +55,8 @@ thread_local Autocast::State* open_scope = nullptr;
 
 }  // namespace
 
+bool casts_here() { return open_scope != nullptr && open_scope->enabled; }
+
 NoCasts::NoCasts() : outer_(open_scope) { open_scope = nullptr; }
 NoCasts::~NoCasts() { open_scope = outer_; }
 

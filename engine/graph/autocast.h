@@ -45,6 +45,8 @@ class Casts {
   CastRule rule_ = CastRule::as_given;
 };
 
+bool casts_here();  // whether a scope of this thread is open
+
 // Closes the scope of this thread, for nodes that the engine adds.
 class NoCasts {
  public:

@@ -165,6 +165,7 @@ void Model::replace_head(std::int64_t classes) {
     shape.mutable_dim(shape.dim_size() - 1)->set_dim_value(classes);
   }
   file_ = file;
+  recorded_ = {};
 }
 
 void save(const std::string& path, const Model& model) {

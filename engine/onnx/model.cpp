@@ -5,12 +5,15 @@
 #include <limits>
 #include <set>
 
+#include "graph/context.h"
 #include "onnx/check.h"
 #include "onnx/external.h"
 #include "onnx/model_file.h"
+#include "onnx/recordings.h"
 #include "onnx/rewrite.h"
 #include "onnx/runner.h"
 #include "onnx/settled.h"
+#include "onnx/traced.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -55,6 +58,57 @@ bool is_setting(const Use& use) {
     return use.input > 0 || use.op == "Range";
   if (use.op == "QuantizeLinear" || use.op == "DequantizeLinear") return use.input == 1;
   return use.op == "Pad" && use.input == 2;
+}
+
+// The inputs of operators that are weights wherever they come from. A bias may be added by a node of its own.
+bool is_weight(const Use& use) {
+  static const std::map<std::string, std::set<int>> slots{{"Conv", {1, 2}},
+                                                          {"ConvTranspose", {1, 2}},
+                                                          {"Gemm", {1, 2}},
+                                                          {"MatMul", {1}},
+                                                          {"PRelu", {1}},
+                                                          {"BatchNormalization", {1, 2, 3, 4}},
+                                                          {"InstanceNormalization", {1, 2}},
+                                                          {"GroupNormalization", {1, 2}},
+                                                          {"LayerNormalization", {1, 2}},
+                                                          {"RNN", {1, 2, 3}},
+                                                          {"GRU", {1, 2, 3}},
+                                                          {"LSTM", {1, 2, 3, 7}}};
+  const auto found = slots.find(use.op);
+  return found != slots.end() && found->second.contains(use.input);
+}
+
+// Turns Constant nodes that hold weights into initializers of the same names.
+void make_initializers(::onnx::GraphProto& graph) {
+  Uses uses;
+  collect(graph, uses);
+  std::map<std::string, std::string> makers;  // the operator behind each value
+  for (const auto& node : graph.node())
+    for (const auto& output : node.output()) makers[output] = node.op_type();
+  std::set<std::string> biases;
+  for (const auto& node : graph.node()) {
+    if (node.op_type() != "Add" || node.input_size() != 2) continue;
+    for (int i = 0; i < 2; ++i)
+      if (const std::string& maker = makers[node.input(1 - i)]; maker == "MatMul" || maker == "Conv")
+        biases.insert(node.input(i));
+  }
+  google::protobuf::RepeatedPtrField<::onnx::NodeProto> kept;
+  for (auto& node : *graph.mutable_node()) {
+    const bool is_constant = is_standard(node.domain()) && node.op_type() == "Constant" && node.output_size() == 1 &&
+                             node.attribute_size() == 1 && node.attribute(0).has_t() &&
+                             is_floating(static_cast<Type>(node.attribute(0).t().data_type()));
+    const auto reads_weight = [&](const Use& use) {
+      return is_weight(use) || (use.op == "Add" && biases.contains(node.output(0)));
+    };
+    if (!is_constant || !all_uses(uses, node.output(0), reads_weight)) {
+      *kept.Add() = std::move(node);
+      continue;
+    }
+    auto& made = *graph.add_initializer();
+    made = std::move(*node.mutable_attribute(0)->mutable_t());
+    made.set_name(node.output(0));
+  }
+  graph.mutable_node()->Swap(&kept);
 }
 
 // Whether the operators are those of opset 1 that are the same in opset 7.
@@ -124,6 +178,7 @@ Model load(const std::string& path, const LoadOptions& options) {
   auto file = std::make_shared<Model::File>();
   file->proto = read_model(path);
   if (options.any_batch) open_batch(*file->proto.mutable_graph());
+  if (options.trainable_constants) make_initializers(*file->proto.mutable_graph());
   const auto& graph = file->proto.graph();
   const int opset = opset_of(file->proto.opset_import());
   if (opset > kNewestOpset || (opset < kOldestOpset && !is_unchanged(graph)))
@@ -196,40 +251,73 @@ Model load(const std::string& path, const LoadOptions& options) {
 }
 
 std::map<std::string, Value> Model::run(const std::map<std::string, Value>& inputs) {
-  const auto& graph = file_->proto.graph();
   for (const auto& [name, value] : inputs)
     if (std::find(file_->inputs.begin(), file_->inputs.end(), name) == file_->inputs.end())
       throw ArgumentError("onnx: the model has no input '" + name + "'");
   std::map<std::string, Value> result;
-  const auto body = [&]() -> Array {
-    Scope constants, scope;
-    constants.fixed = &file_->constants;
-    scope.outer = &constants;
-    for (const Weight& weight : weights_)
-      scope.values[weight.name] = weight.layout == nn::Layout::conv
-                                      ? ordered(weight.cell, taps_first(std::size_t(weight.cell.shape().rank())))
-                                      : item_of(weight.cell);
-    std::map<std::string, std::int64_t> symbols;
-    for (const auto& input : graph.input()) {
-      const auto given = inputs.find(input.name());
-      if (given == inputs.end()) {
-        if (scope.values.contains(input.name()) || file_->constants.contains(input.name())) continue;
-        throw ArgumentError("onnx: the input '" + input.name() + "' is missing");
-      }
-      scope.values[input.name()] = bound(input, given->second, symbols);
-    }
-    Runner runner(file_->functions, is_training());
-    runner.nodes(file_->running.node(), scope, opset_of(file_->proto.opset_import()), {});
-    for (const std::string& name : file_->outputs) {
-      const Item& item = scope.at(name);
-      if (is_floating(item.type))
-        result[name] = plain(item);
-      else
-        result[name] = on_host(item);
-    }
+  call([&]() -> Array {
+    result = is_training() ? read(inputs) : again(inputs);
     return {};
-  };
-  call(body);
+  });
+  return result;
+}
+
+// As read(), by what it built before where nothing but values can have changed.
+std::map<std::string, Value> Model::again(const std::map<std::string, Value>& inputs) {
+  Recordings& graphs = *recorded_.graphs;
+  const auto kind = Recordings::kind_of(inputs, weights_);
+  if (!kind) return read(inputs);
+  std::vector<Array> given;
+  for (const auto& [name, value] : inputs) given.push_back(std::get<Array>(value));
+  const Recordings::Found found = graphs.find(*kind);
+  if (found.graph)
+    if (const auto built = found.graph->build(given)) {
+      std::map<std::string, Value> result;
+      for (std::size_t i = 0; i < file_->outputs.size(); ++i) result[file_->outputs[i]] = (*built)[i];
+      return result;
+    }
+  const std::uint64_t reads = reads_of_values(), draws = given[0].node()->context->random_counter.load();
+  std::map<std::string, Value> result = read(inputs);
+  if (!found.is_asked) return result;
+  bool is_fixed = reads == reads_of_values() && draws == given[0].node()->context->random_counter.load();
+  for (const auto& [name, item] : file_->constants)
+    for (const Array& array : given) is_fixed = is_fixed && (item.host || item.array.node() != array.node());
+  std::vector<Array> made;
+  for (const std::string& name : file_->outputs)
+    if (const Array* const array = std::get_if<Array>(&result.at(name))) made.push_back(*array);
+  is_fixed = is_fixed && made.size() == file_->outputs.size();
+  graphs.keep(*kind, is_fixed ? detail::Recording::of(given, made) : std::nullopt);
+  return result;
+}
+
+std::map<std::string, Value> Model::read(const std::map<std::string, Value>& inputs) {
+  const auto& graph = file_->proto.graph();
+  Scope constants, scope;
+  constants.fixed = &file_->constants;
+  scope.outer = &constants;
+  for (const Weight& weight : weights_)
+    scope.values[weight.name] = weight.layout == nn::Layout::conv
+                                    ? ordered(weight.cell, taps_first(std::size_t(weight.cell.shape().rank())))
+                                    : item_of(weight.cell);
+  std::map<std::string, std::int64_t> symbols;
+  for (const auto& input : graph.input()) {
+    const auto given = inputs.find(input.name());
+    if (given == inputs.end()) {
+      if (scope.values.contains(input.name()) || file_->constants.contains(input.name())) continue;
+      throw ArgumentError("onnx: the input '" + input.name() + "' is missing");
+    }
+    scope.values[input.name()] = bound(input, given->second, symbols);
+  }
+  Runner runner(file_->functions, is_training());
+  runner.nodes(file_->running.node(), scope, opset_of(file_->proto.opset_import()), {});
+  std::map<std::string, Value> result;
+  for (const std::string& name : file_->outputs) {
+    const Item& item = scope.at(name);
+    if (is_floating(item.type))
+      result[name] = plain(item);
+    else
+      result[name] = on_host(item);
+  }
   return result;
 }
 

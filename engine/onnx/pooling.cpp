@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "onnx/registry.h"
+#include "onnx/traced.h"
 #include "onnx/windows.h"
 #include "samebytes/ops.h"
 
@@ -57,6 +58,7 @@ Item whole_indices(const Call& call, const Array& places) {
   if (count(sizes) > std::numeric_limits<std::int32_t>::max()) call.refuse("there are more indices than i32 can count");
   const std::int64_t channels = sizes[1], all = count(sizes) / std::max<std::int64_t>(sizes[0] * channels, 1);
   const bool is_column_major = call.integer("storage_order", 0) != 0;
+  check_readable(places);
   std::vector<std::int32_t> index = places.to_vector<std::int32_t>();
   const std::int64_t each = std::ssize(index) / std::max<std::int64_t>(sizes[0], 1);
   for (std::size_t i = 0; i < index.size(); ++i) {

@@ -12,6 +12,11 @@ namespace {
 }  // namespace
 
 struct Model::File {};
+class Model::Recordings {};
+
+Model::Recorded::Recorded() = default;
+Model::Recorded::Recorded(const Recorded&) {}
+Model::Recorded& Model::Recorded::operator=(const Recorded&) = default;
 
 const std::vector<std::string>& Model::inputs() const { refuse(); }
 const std::vector<std::string>& Model::outputs() const { refuse(); }

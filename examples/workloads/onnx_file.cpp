@@ -75,7 +75,9 @@ std::optional<onnx::Head> head_of(const onnx::Model& model) {
 }
 
 std::unique_ptr<nn::Module> made_model(const ModelForm& form) {
-  auto model = std::make_unique<onnx::Model>(onnx::load(form.path, {.any_batch = true}));
+  // What only infers keeps its constants, which fold.
+  const bool trains = form.classes || is_grad_enabled();
+  auto model = std::make_unique<onnx::Model>(onnx::load(form.path, {.any_batch = true, .trainable_constants = trains}));
   if (!form.classes) return model;
   const std::int64_t own = model->head().classes;
   if (own != *form.classes && form.keeps_head)

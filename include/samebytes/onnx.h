@@ -73,6 +73,9 @@ struct LoadOptions {
   // The first size of every input may be any number, also where the file fixes it, as exporters do unless they are
   // told otherwise. A graph that has the number in one of its nodes then refuses other ones when it runs.
   bool any_batch = false;
+  // What Constant nodes hold is a parameter, too, where an operator reads it as a weight: filters, matrices of MatMul
+  // and Gemm, biases, slopes, and scales and statistics of normalizations. Paddle's exporter writes all weights so.
+  bool trainable_constants = false;
 };
 
 // The linear layer behind the first output: a Gemm, or a MatMul with or without an Add; between it and the output at
@@ -115,9 +118,20 @@ class Model : public nn::Module {
     nn::Layout layout = nn::Layout::plain;
     bool is_buffer = false;
   };
+  // The graphs of earlier runs, to be built again without reading the nodes. A copy has its own.
+  class Recordings;
+  struct Recorded {
+    Recorded();
+    Recorded(const Recorded& other);
+    Recorded& operator=(const Recorded& other);
+    std::shared_ptr<Recordings> graphs;
+  };
   Weight& weight(const std::string& name);
+  std::map<std::string, Value> again(const std::map<std::string, Value>& inputs);
+  std::map<std::string, Value> read(const std::map<std::string, Value>& inputs);
   std::shared_ptr<const File> file_;
   std::vector<Weight> weights_;
+  Recorded recorded_;
 };
 
 // Reads a model of opsets 7 to 28, or of an older one whose operators are the same in opset 7. Throws IoError for a

@@ -110,6 +110,50 @@ TEST_F(OnnxHead, any_batch_is_what_the_caller_asks_for) {
   EXPECT_EQ(read_summary(path).inputs[0].sizes[0], "1");
 }
 
+TEST_F(OnnxHead, weights_in_constant_nodes_train_where_the_caller_asks_for_it) {
+  ::onnx::ModelProto proto;
+  {
+    std::ifstream in(saved_net(), std::ios::binary);
+    proto.ParseFromIstream(&in);
+  }
+  auto& graph = *proto.mutable_graph();
+  const auto nodes = graph.node();
+  graph.clear_node();
+  for (const auto& tensor : graph.initializer()) {
+    auto& made = *graph.add_node();
+    made.set_op_type("Constant");
+    made.add_output(tensor.name());
+    auto& value = *made.add_attribute();
+    value.set_name("value");
+    value.set_type(::onnx::AttributeProto::TENSOR);
+    *value.mutable_t() = tensor;
+  }
+  graph.clear_initializer();
+  graph.mutable_node()->MergeFrom(nodes);
+  const std::string path = folder_ / "constants.onnx";
+  {
+    std::ofstream out(path, std::ios::binary);
+    proto.SerializeToOstream(&out);
+  }
+  Model fixed = load(path, {.any_batch = true}), model = load(path, {.any_batch = true, .trainable_constants = true});
+  EXPECT_TRUE(fixed.parameters().empty());
+  std::vector<std::string> names;
+  for (const nn::NamedArray& entry : model.state()) names.push_back(entry.name);
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("0.weight", "0.bias", "3.weight", "3.bias"));
+  const Array x = uniform({2, 3, 6, 6});
+  {
+    const NoGrad no_grad;
+    const auto want = fixed.forward(x).to_vector<float>(), got = model.forward(x).to_vector<float>();
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5);
+  }
+  model.replace_head(7);
+  optim::Sgd sgd(model.parameters(), {.rate = 0.1f});
+  const auto loss = [&] { return cross_entropy(model.forward(x), zeros({2}, i32)); };
+  const float before = loss().to_vector<float>()[0];
+  sgd.step(loss());
+  EXPECT_LT(loss().to_vector<float>()[0], before);
+}
+
 TEST_F(OnnxHead, a_saved_model_gives_what_the_trained_one_gave) {
   Model model = load(saved_net(), {.any_batch = true});
   model.replace_head(7);

@@ -387,6 +387,23 @@ TEST(OnnxSave, integers_of_an_input_are_never_written_as_constants) {
   save(path, traced(square), examples, {}, options);
   const auto file = read(path);
   EXPECT_EQ(count_of(file, "Mul"), 2);
+
+  Maker maker;
+  maker.input("x", {"1", "1", "4", "4"});
+  auto& pool = maker.node("MaxPool", {"x"}, "largest");
+  pool.add_output("places");
+  Maker::set(pool, "kernel_shape", std::vector<std::int64_t>{2, 2});
+  maker.output("places");
+  Model places = load(maker.saved(folder));
+  const Traced pooled = [&](std::span<const Array> in) -> std::vector<Array> {
+    const auto outputs = places.run({{"x", in[0]}});
+    return {std::get<Tensor>(outputs.at("places")).sizes.empty() ? in[0] : zeros({1})};
+  };
+  EXPECT_NE(message_of([&] {
+              save(path, pooled, std::vector<Array>{zeros({1, 1, 4, 4})});
+            }).find("an input of the trace"),
+            std::string::npos)
+      << "where a pool found its largest values";
 }
 
 // What language models compute with ids: places that count what is no padding, the place of the largest id, choices,

@@ -1,0 +1,46 @@
+// A graph without its values: what arrays are made of, kept to be built again over other inputs without the code that
+// built it. A node costs a tenth of a microsecond then, where a reader of files spends several.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "graph/node.h"
+#include "samebytes/array.h"
+
+namespace samebytes::detail {
+
+// What is not in the graph and decides what code builds. Two equal ones on one thread, and inputs of the same shapes
+// and dtypes, give the same graph, unless the code looks at values.
+struct Surroundings {
+  int device = 0;
+  bool is_plain = false;  // no gradients, no casts, no checkpoint, no batch norm of somebody else's
+  static Surroundings now();
+  bool operator==(const Surroundings&) const = default;
+};
+
+class Recording {
+ public:
+  // What `results` are made of, down to `inputs` and to arrays that have their values, which it keeps alive. Requires:
+  // nothing of it was evaluated since it was built. Returns nullopt where some of it writes a cell or carries state,
+  // and where an input comes twice or is a view, whose place in its storage would be recorded.
+  static std::optional<Recording> of(std::span<const Array> inputs, std::span<const Array> results);
+
+  // New arrays: the graph over these inputs, and over the values that the other leaves have now. Requires: as many
+  // inputs, of the same engine, shapes and dtypes. Returns nullopt where one is a view.
+  std::optional<std::vector<Array>> build(std::span<const Array> inputs) const;
+
+ private:
+  struct Step {
+    std::unique_ptr<Node> form;  // without inputs
+    std::vector<int> inputs;     // of steps; below 0: ~ of a place in `outside`
+  };
+  std::vector<Step> steps_;      // in the order in which they were built
+  std::vector<NodePtr> leaves_;  // with their values; null in the places of inputs
+  std::vector<int> results_;     // as the inputs of a step
+  std::size_t inputs_ = 0;       // the first places of leaves_
+};
+
+}  // namespace samebytes::detail
