@@ -5,7 +5,7 @@
 
 Needs rapidocr-onnxruntime, onnx and onnxruntime in the Python that runs it, and a build with onnx_network_runner
 ($SAMEBYTES_BUILD, else build). Times are medians of one inference with its outputs on the host; both run one after the
-other for S seconds each, three times, and the ratio is of the medians. Nothing else may run. Inputs are pages of written
+other for S seconds each, seven times, and the ratio is of the medians. Nothing else may run. Inputs are pages of written
 words, because noise has no text and all outputs near zero. Outputs are probabilities; exit status 1 where one differs by
 more than 10^-3.
 """
@@ -74,7 +74,7 @@ def measure(path, shape, most, runner, folder):
     graph.initializer.append(numpy_helper.from_array(x, name))
     (folder / "given.pb").write_bytes(graph.SerializeToString())
     mine, theirs = [], []
-    for _ in range(3 if most else 1):
+    for _ in range(7 if most else 1):
         theirs.append(seconds_of(session, name, x, most))
         done = subprocess.run([runner, "--seconds", str(most or 0.01), str(folder)], capture_output=True, text=True, check=True)
         line = json.loads(done.stdout.splitlines()[-1])
