@@ -6,6 +6,7 @@
 
 #include "graph/op.h"
 #include "graph/overwrite.h"
+#include "graph/recording.h"
 #include "graph/working_copy.h"
 #include "samebytes/ops.h"
 
@@ -192,7 +193,14 @@ struct Borrow::State {
   std::uint64_t id = 0;
 };
 
+namespace {
+thread_local std::uint64_t reads_here = 0;
+}
+
+std::uint64_t host_reads() { return reads_here; }
+
 Borrow::Borrow(const Array& array, bool writes, const char* file, int line) {
+  reads_here += writes ? 0 : 1;
   const NodePtr& node = array.node();
   used(node, "host");
   if (writes && node->op && !node->has_value)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/recording.h"
+
 namespace samebytes::detail {
 namespace {
 
@@ -68,6 +70,8 @@ void connect(const NodePtr& node, std::span<const Array> inputs) {
 }
 
 }  // namespace
+
+std::uint64_t next_node_id() { return next_id.load(std::memory_order_relaxed); }
 
 Cost Op::cost(std::span<const Shape> src, std::span<const Shape> dst) const {
   Cost cost;

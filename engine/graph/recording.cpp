@@ -54,8 +54,11 @@ Surroundings Surroundings::now() {
                       !is_in_reverse_pass && !casts_here()};
 }
 
-std::optional<Recording> Recording::of(std::span<const Array> inputs, std::span<const Array> results) {
-  if (results.empty()) return {};
+Moment Moment::now() { return {.next_node = next_node_id(), .host_reads = samebytes::detail::host_reads()}; }
+
+std::optional<Recording> Recording::of(const Moment& begin, std::span<const Array> inputs,
+                                       std::span<const Array> results) {
+  if (results.empty() || begin.host_reads != detail::host_reads()) return {};
   const std::lock_guard lock(results[0].node()->context->mutex);
   if (has_view(inputs)) return {};
   std::map<const Node*, int> places;
@@ -73,6 +76,7 @@ std::optional<Recording> Recording::of(std::span<const Array> inputs, std::span<
     if (places.contains(node.get())) continue;
     const bool is_leaf = node->has_value || node->cell || (!node->op && node->output < 0);
     if (is_leaf) {
+      if (node->was_made && node->id >= begin.next_node) return {};
       places[node.get()] = ~static_cast<int>(recording.leaves_.size());
       recording.leaves_.push_back(node);
       continue;

@@ -2,6 +2,7 @@
 // built it. A node costs a tenth of a microsecond then, where a reader of files spends several.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,12 +22,24 @@ struct Surroundings {
   bool operator==(const Surroundings&) const = default;
 };
 
+// A moment on this thread.
+struct Moment {
+  std::uint64_t next_node = 0;   // the id that the next node gets
+  std::uint64_t host_reads = 0;  // how often this thread has looked at values of arrays
+  static Moment now();
+};
+
+std::uint64_t next_node_id();
+std::uint64_t host_reads();  // of this thread
+
 class Recording {
  public:
-  // What `results` are made of, down to `inputs` and to arrays that have their values, which it keeps alive. Requires:
-  // nothing of it was evaluated since it was built. Returns nullopt where some of it writes a cell or carries state,
-  // and where an input comes twice or is a view, whose place in its storage would be recorded.
-  static std::optional<Recording> of(std::span<const Array> inputs, std::span<const Array> results);
+  // What `results` are made of, down to `inputs` and to arrays that had their values, which it keeps alive, where code
+  // that began at `begin` built it. Returns nullopt where that code has looked at values; where some of the graph was
+  // evaluated since, as another thread may do, writes a cell or carries state; and where an input comes twice or is a
+  // view, whose place in its storage would be recorded.
+  static std::optional<Recording> of(const Moment& begin, std::span<const Array> inputs,
+                                     std::span<const Array> results);
 
   // New arrays: the graph over these inputs, and over the values that the other leaves have now. Requires: as many
   // inputs, of the same engine, shapes and dtypes. Returns nullopt where one is a view.

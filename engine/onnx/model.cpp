@@ -13,7 +13,6 @@
 #include "onnx/rewrite.h"
 #include "onnx/runner.h"
 #include "onnx/settled.h"
-#include "onnx/traced.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -276,17 +275,18 @@ std::map<std::string, Value> Model::again(const std::map<std::string, Value>& in
       for (std::size_t i = 0; i < file_->outputs.size(); ++i) result[file_->outputs[i]] = (*built)[i];
       return result;
     }
-  const std::uint64_t reads = reads_of_values(), draws = given[0].node()->context->random_counter.load();
+  const detail::Moment begin = detail::Moment::now();
+  const std::uint64_t draws = given[0].node()->context->random_counter.load();
   std::map<std::string, Value> result = read(inputs);
   if (!found.is_asked) return result;
-  bool is_fixed = reads == reads_of_values() && draws == given[0].node()->context->random_counter.load();
+  bool is_fixed = draws == given[0].node()->context->random_counter.load();
   for (const auto& [name, item] : file_->constants)
     for (const Array& array : given) is_fixed = is_fixed && (item.host || item.array.node() != array.node());
   std::vector<Array> made;
   for (const std::string& name : file_->outputs)
     if (const Array* const array = std::get_if<Array>(&result.at(name))) made.push_back(*array);
   is_fixed = is_fixed && made.size() == file_->outputs.size();
-  graphs.keep(*kind, is_fixed ? detail::Recording::of(given, made) : std::nullopt);
+  if (is_fixed) graphs.keep(*kind, detail::Recording::of(begin, given, made));
   return result;
 }
 

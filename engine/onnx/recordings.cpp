@@ -10,6 +10,7 @@ namespace samebytes::onnx {
 namespace {
 
 constexpr std::size_t kMostKinds = 8;  // sizes of a batch, say, that take turns
+constexpr int kMostTries = 4;
 
 }  // namespace
 
@@ -44,25 +45,25 @@ std::optional<Model::Recordings::Kind> Model::Recordings::kind_of(const std::map
 
 Model::Recordings::Found Model::Recordings::find(const Kind& kind) {
   const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.kind.weights != kind.weights; });
   auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.kind == kind; });
   if (found == entries_.end()) {
     if (entries_.size() == kMostKinds)
       entries_.erase(std::min_element(entries_.begin(), entries_.end(),
                                       [](const Entry& a, const Entry& b) { return a.used < b.used; }));
-    found = entries_.insert(entries_.end(), Entry{kind, nullptr, 0, false, 0});
+    found = entries_.insert(entries_.end(), Entry{kind, nullptr, 0, 0});
   }
   found->used = ++uses_;
-  return {found->graph, !found->is_settled && found->runs++ > 0};
+  if (found->graph) return {found->graph, false};
+  found->runs = std::min(found->runs + 1, kMostTries + 2);
+  return {nullptr, found->runs > 1 && found->runs < kMostTries + 2};
 }
 
 void Model::Recordings::keep(const Kind& kind, std::optional<detail::Recording> graph) {
+  if (!graph) return;
   const std::lock_guard lock(mutex_);
-  for (Entry& entry : entries_) {
-    if (entry.kind != kind) continue;
-    entry.is_settled = true;
-    if (graph) entry.graph = std::make_shared<const detail::Recording>(std::move(*graph));
-    return;
-  }
+  for (Entry& entry : entries_)
+    if (entry.kind == kind) entry.graph = std::make_shared<const detail::Recording>(std::move(*graph));
 }
 
 }  // namespace samebytes::onnx

@@ -1,5 +1,6 @@
 // The graphs that a model's runs built, by what they depend on besides values. The second run of one kind is recorded,
 // because the first may evaluate what later ones find evaluated; from the third on the nodes of the file are not read.
+// Where nothing could be recorded, because another thread evaluated it meanwhile, say, some more runs try.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +38,13 @@ class Model::Recordings {
     bool is_asked = false;  // ... and hand the result to keep()
   };
   Found find(const Kind& kind);
-  void keep(const Kind& kind, std::optional<detail::Recording> graph);  // nullopt: it cannot be recorded
+  void keep(const Kind& kind, std::optional<detail::Recording> graph);  // nullopt: it could not be recorded
 
  private:
   struct Entry {
     Kind kind;
     Graph graph;
-    int runs = 0;
-    bool is_settled = false;
+    int runs = 0;  // that read the nodes
     std::uint64_t used = 0;
   };
   std::mutex mutex_;  // several threads may use a model in evaluation mode

@@ -12,7 +12,6 @@ namespace samebytes::onnx {
 namespace {
 
 thread_local std::span<const Array> traced;
-thread_local std::uint64_t reads = 0;
 
 }  // namespace
 
@@ -27,10 +26,7 @@ bool stays_on_device(const Call& call) {
          });
 }
 
-std::uint64_t reads_of_values() { return reads; }
-
 void check_readable(const Array& array) {
-  ++reads;
   if (traced.empty()) return;
   std::vector<const detail::Node*> stack{array.node().get()};
   std::set<const detail::Node*> seen;

@@ -1,7 +1,6 @@
 // A trace writes what arrays are made of; what the host computes from their values would be a constant of the file.
 #pragma once
 
-#include <cstdint>
 #include <span>
 
 #include "samebytes/array.h"
@@ -26,9 +25,7 @@ bool is_tracing();
 // Whether a node's integers, of which the host does not know all, are computed on the device while a model is traced:
 // in i32, which is what a written file has.
 bool stays_on_device(const Call& call);
-// Called before the host reads values of an array. Throws ArgumentError where it depends on such an input.
+// Throws ArgumentError where `array` depends on such an input.
 void check_readable(const Array& array);
-// How often this thread has called it. What is built while the count grows may be another graph for other values.
-std::uint64_t reads_of_values();
 
 }  // namespace samebytes::onnx

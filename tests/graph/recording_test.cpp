@@ -17,6 +17,11 @@ class Recordings : public ::testing::Test {
   const NoGrad no_grad_;
 };
 
+// What `results` are made of, as if code that began before anything had built it.
+std::optional<Recording> recorded(const std::vector<Array>& inputs, const std::vector<Array>& results) {
+  return Recording::of({.next_node = 0, .host_reads = host_reads()}, inputs, results);
+}
+
 std::vector<float> built(const Recording& recording, const std::vector<Array>& inputs) {
   const auto results = recording.build(inputs);
   EXPECT_TRUE(results);
@@ -33,7 +38,7 @@ TEST_F(Recordings, views_several_results_and_scalars_are_built_again) {
   const auto input = [](float a) { return array({a, 2, 0, -1, 3, a}, {3, 2}); };
   const Array x = input(1), y = input(2);
   const std::vector<Array> results{code(x, y)};
-  const auto recording = Recording::of(std::vector<Array>{x, y}, results);
+  const auto recording = recorded({x, y}, results);
   ASSERT_TRUE(recording);
   for (const float a : {5.0F, -4.0F}) {
     const Array p = input(a), q = input(-a).wait();
@@ -46,7 +51,7 @@ TEST_F(Recordings, leaves_have_the_values_of_now) {
   const Array w = cell(array({1, 2}, {2}), "w");
   const Array x = array({10, 20}, {2});
   const std::vector<Array> results{x * w};
-  const auto recording = Recording::of(std::vector<Array>{x}, results);
+  const auto recording = recorded({x}, results);
   ASSERT_TRUE(recording);
   const Array other = array({1, 1}, {2});
   EXPECT_EQ(built(*recording, {other}), (std::vector<float>{1, 2}));
@@ -56,7 +61,7 @@ TEST_F(Recordings, leaves_have_the_values_of_now) {
 
 TEST_F(Recordings, an_input_that_is_a_result_or_lazy) {
   const Array x = zeros({2});
-  const auto recording = Recording::of(std::vector<Array>{x}, std::vector<Array>{x, x + 1.0});
+  const auto recording = recorded({x}, {x, x + 1.0});
   ASSERT_TRUE(recording);
   const Array lazy = array({1, 2}, {2}) * 2.0;
   const auto results = recording->build(std::vector<Array>{lazy});
@@ -68,9 +73,15 @@ TEST_F(Recordings, an_input_that_is_a_result_or_lazy) {
 TEST_F(Recordings, what_cannot_be_built_again_is_refused) {
   const Array x = array({1, 2}, {2}), whole = array({1, 2, 3, 4}, {4});
   const Array part = slice(whole, 0, 1, 3);
-  EXPECT_FALSE(Recording::of(std::vector<Array>{x, x}, std::vector<Array>{x + 1.0})) << "an input that comes twice";
-  EXPECT_FALSE(Recording::of(std::vector<Array>{part}, std::vector<Array>{part + 1.0})) << "a view";
-  const auto recording = Recording::of(std::vector<Array>{x}, std::vector<Array>{x + 1.0});
+  const Moment begin = Moment::now();
+  const Array early = (x + 1.0).wait();
+  EXPECT_FALSE(Recording::of(begin, std::vector<Array>{x}, std::vector<Array>{early * 2.0})) << "evaluated meanwhile";
+  EXPECT_TRUE(Recording::of(Moment::now(), std::vector<Array>{x}, std::vector<Array>{x * early})) << "... or before";
+  const float first = x.to_vector<float>()[0];
+  EXPECT_FALSE(Recording::of(begin, std::vector<Array>{x}, std::vector<Array>{x * first})) << "looked at a value";
+  EXPECT_FALSE(recorded({x, x}, {x + 1.0})) << "an input that comes twice";
+  EXPECT_FALSE(recorded({part}, {part + 1.0})) << "a view";
+  const auto recording = recorded({x}, {x + 1.0});
   ASSERT_TRUE(recording);
   EXPECT_FALSE(recording->build(std::vector<Array>{part}));
   EXPECT_EQ(built(*recording, {part + 0.0}), (std::vector<float>{3, 4}));
