@@ -106,8 +106,9 @@ std::optional<std::vector<Array>> Recording::build(std::span<const Array> inputs
   built.reserve(steps_.size());
   const auto node_at = [&](int place) -> const NodePtr& {
     if (place >= 0) return built[static_cast<std::size_t>(place)];
-    const auto leaf = static_cast<std::size_t>(~place);
-    return leaf < inputs_ ? inputs[leaf].node() : leaves_[leaf];
+    const int leaf = ~place;
+    const auto at = static_cast<std::size_t>(leaf);
+    return at < inputs_ ? inputs[at].node() : leaves_[at];
   };
   for (const Step& step : steps_) {
     std::vector<Edge> edges;

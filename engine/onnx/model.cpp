@@ -267,6 +267,7 @@ std::map<std::string, Value> Model::again(const std::map<std::string, Value>& in
   const auto kind = Recordings::kind_of(inputs, weights_);
   if (!kind) return read(inputs);
   std::vector<Array> given;
+  given.reserve(inputs.size());
   for (const auto& [name, value] : inputs) given.push_back(std::get<Array>(value));
   const Recordings::Found found = graphs.find(*kind);
   if (found.graph)

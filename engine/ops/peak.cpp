@@ -54,6 +54,7 @@ class PeakFma final : public detail::Op {
 template <class MakeArray>
 double seconds_of(MakeArray make_array) {
   std::vector<Array> results;
+  results.reserve(kInFlight);
   for (int i = 0; i < kInFlight; ++i) results.push_back(make_array());
   Engine::current().wait();
   const auto start = std::chrono::steady_clock::now();

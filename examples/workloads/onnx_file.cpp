@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "samebytes/autograd.h"
 #include "samebytes/data/labelled_folder.h"
 #include "samebytes/ops.h"
 #include "samebytes/random.h"
