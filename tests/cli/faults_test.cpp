@@ -109,9 +109,15 @@ TEST_F(FaultsTest, a_device_that_does_not_say_whether_it_works_inside_the_calls_
   if (list_devices().front().platform.find("Portable") == std::string::npos) GTEST_SKIP() << "needs_pocl: POCL_DEVICES";
   const std::map<std::string, std::string> drivers{{"POCL_DEVICES", "pthread basic"}};
   const Words both{"--device", "cpu:0,cpu:1", "--host-execution", "off"};
-  const Trial once = try_fault("error clEnqueueNativeKernel 1", both, drivers);
-  EXPECT_EQ(once.result.status, 0) << once.result.err;
-  EXPECT_THAT(once.result.err, HasSubstr("recovered: clEnqueueNativeKernel failed once"));
+  // It is asked where one device has to wait for the other, which in eight steps need not happen.
+  constexpr int kMostRuns = 12;
+  std::string said;
+  for (int run = 0; run < kMostRuns && said.empty(); ++run) {
+    const Trial once = try_fault("error clEnqueueNativeKernel 1", both, drivers);
+    EXPECT_EQ(once.result.status, 0) << once.result.err;
+    said = once.result.err;
+  }
+  EXPECT_THAT(said, HasSubstr("recovered: clEnqueueNativeKernel failed once"));
   const Trial always = try_fault("always clEnqueueNativeKernel 1", both, drivers);
   EXPECT_EQ(always.result.status, 0) << always.result.err;
 }
