@@ -114,14 +114,19 @@ Outputs gathered_nd(const Call& call) {
   return {moved(call.at(0), result, from)};
 }
 
+bool is_nothing(const Item& item) { return count(sizes_of(item)) == 0; }
+
 // Integers, exact; negative widths cut.
 Outputs padded_integers(const Call& call, const std::vector<PadWidth>& widths, PadMode how) {
   const Sizes sizes = call.sizes();
   Sizes result = sizes;
-  for (std::size_t k = 0; k < sizes.size(); ++k) result[k] += widths[k].before + widths[k].after;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    result[k] += widths[k].before + widths[k].after;
+    if (result[k] < 0) call.refuse("negative pads leave nothing");
+  }
   const auto in = ints_of(call.at(0));
   const auto strides = strides_of(sizes), own = strides_of(result);
-  const std::int64_t value = call.has(2) ? ints_of(call.at(2)).at(0) : 0;
+  const std::int64_t value = call.has(2) && !is_nothing(call.at(2)) ? ints_of(call.at(2)).at(0) : 0;
   std::vector<std::int64_t> values(static_cast<std::size_t>(count(result)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::int64_t from = 0;
@@ -154,6 +159,9 @@ Outputs padded(const Call& call) {
   else
     for (int i = 0; i < call.rank(); ++i) axes.push_back(i);
   if (pads.size() != 2 * axes.size()) call.refuse("expected two pads for each axis");
+  constexpr std::int64_t kMostPad = std::int64_t{1} << 40;
+  for (const std::int64_t pad : pads)
+    if (pad < -kMostPad || pad > kMostPad) call.refuse("a pad of " + std::to_string(pad));
   const std::string mode = call.text("mode", "constant");
   const PadMode how = mode == "constant"  ? PadMode::constant
                       : mode == "reflect" ? PadMode::reflect
@@ -166,7 +174,9 @@ Outputs padded(const Call& call) {
       widths[static_cast<std::size_t>(call.axis(axes[i], call.rank()))] = {pads[i], pads[i + axes.size()]};
     return padded_integers(call, widths, how);
   }
-  const double value = call.has(2) ? reals_of(call.at(2)).at(0) : call.real("value", 0.0);
+  const double value = !call.has(2)             ? call.real("value", 0.0)
+                       : is_nothing(call.at(2)) ? 0.0
+                                                : reals_of(call.at(2)).at(0);
   const Order& order = call.at(0).order;
   const Order back = inverse(order);
   std::vector<PadWidth> widths(sizes.size());

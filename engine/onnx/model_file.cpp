@@ -1,10 +1,13 @@
 #include "onnx/model_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
+#include "io/mapped_file.h"
 #include "onnx/call.h"
 #include "onnx/runner.h"
 #include "samebytes/error.h"
@@ -89,9 +92,12 @@ void open_reshapes(::onnx::GraphProto& graph, const std::set<std::int64_t>& batc
   if (code) throw IoError("onnx: cannot open the file " + path, path);
   if (bytes > static_cast<std::uintmax_t>(kLargestFile))
     throw IoError("onnx: " + path + " is over 2 GB; such a model keeps its weights in external data", path);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const auto mapped = file >= 0 && bytes > 0 ? io::MappedFile::map(file, bytes) : nullptr;
+  if (file >= 0) ::close(file);
+  // Of bytes whose end it knows, protobuf reserves nothing for a string that says it is longer than they are.
   ::onnx::ModelProto model;
-  std::ifstream in(path, std::ios::binary);
-  if (!in || !model.ParseFromIstream(&in) || !model.has_graph())
+  if (mapped == nullptr || !model.ParseFromArray(mapped->data(), static_cast<int>(bytes)) || !model.has_graph())
     throw IoError("onnx: " + path + " is not an ONNX model, or it is damaged", path);
   return model;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -135,7 +136,12 @@ Outputs Runner::outputs_of(const ::onnx::NodeProto& node, const Call& call, Scop
   if (call.op == "Scan") return scan(call, scope);
   const std::string key = registered_as(node.domain(), node.op_type());
   if (key == "ai.onnx.preview.FlexAttention") return flex_attention(call, scope);
-  return registry().at(key)(call);
+  const auto& operate = registry().at(key);
+  try {
+    return operate(call);
+  } catch (const std::out_of_range&) {  // of a list: an attribute or an input that is too short
+    call.refuse("a list of it has too few values");
+  }
 }
 
 Outputs Runner::function(const ::onnx::FunctionProto& body, const Call& call) {

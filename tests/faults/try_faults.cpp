@@ -7,7 +7,7 @@
 //             kernel; of a call of the system the file or what it was for
 //   bad       anything else: another result, a signal, a hang, a line that names nothing
 //   unmet     the run made fewer calls than that in each of five tries, the last ones at earlier calls
-// `try_faults --help` lists the options. One process more runs at once than there are cores, each in a folder of its
+// `try_faults --help` lists the options. Two processes more run at once than there are cores, each in a folder of its
 // own. Over 400 lines because the runs, the verdicts and what is planted to see the verdicts belong together.
 #include <algorithm>
 #include <atomic>
@@ -475,11 +475,11 @@ Options options_of(const std::vector<std::string>& words) {
   return options;
 }
 
-// Calls f(0) to f(n - 1), one more at once than there are cores: some only wait for a watchdog.
+// Calls f(0) to f(n - 1), two more at once than there are cores: some only wait for a watchdog.
 void for_each_at_once(std::size_t n, const std::function<void(std::size_t)>& f) {
   std::atomic<std::size_t> next{0};
   std::vector<std::thread> workers;
-  for (unsigned i = 0; i < std::thread::hardware_concurrency() + 1; ++i)
+  for (unsigned i = 0; i < std::thread::hardware_concurrency() + 2; ++i)
     workers.emplace_back([&] {
       for (std::size_t k = next++; k < n; k = next++) f(k);
     });
