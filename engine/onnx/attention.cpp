@@ -198,11 +198,11 @@ Outputs cached(const Call& call) {
   const bool is_equal = std::equal(starts.begin() + 1, starts.end(), starts.begin());
   for (std::int64_t sample = 0; sample < (is_equal ? 1 : samples); ++sample) {
     std::vector<std::int64_t> from(static_cast<std::size_t>(size));
-    for (std::int64_t i = 0; i < size; ++i) from[static_cast<std::size_t>(i)] = i;
+    for (std::int64_t i = 0; i < size; ++i) from.at(static_cast<std::size_t>(i)) = i;
     for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int64_t place = starts[static_cast<std::size_t>(sample)] + i;
+      const std::int64_t place = starts.at(static_cast<std::size_t>(sample)) + i;
       if (place < 0 || (place >= size && !is_circular)) call.refuse("an update lies outside of the cache");
-      from[static_cast<std::size_t>(place % size)] = size + i;
+      from.at(static_cast<std::size_t>(place % size)) = size + i;
     }
     const auto own = [&](const Array& a) { return is_equal ? a : slice(a, 0, sample, sample + 1); };
     result.push_back(take(concat({own(past), own(fresh)}, axis), plain(ints_item(from, {size})), axis));

@@ -102,7 +102,7 @@ Outputs whole_powers(const Call& call) {
   const auto of_a = positions(call.sizes(0), sizes), of_b = positions(call.sizes(1), sizes);
   std::vector<std::int64_t> values(of_a.size());
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = truncated(std::pow(a[std::size_t(of_a[i])], b[std::size_t(of_b[i])]));
+    values[i] = truncated(std::pow(a.at(std::size_t(of_a[i])), b.at(std::size_t(of_b[i]))));
   return {ints_item(values, sizes, call.type())};
 }
 
@@ -244,7 +244,7 @@ Outputs chosen(const Call& call) {
              of_b = positions(call.sizes(2), sizes);
   std::vector<std::int64_t> values(of_mask.size());
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = mask[std::size_t(of_mask[i])] != 0 ? a[std::size_t(of_a[i])] : b[std::size_t(of_b[i])];
+    values[i] = mask.at(std::size_t(of_mask[i])) != 0 ? a.at(std::size_t(of_a[i])) : b.at(std::size_t(of_b[i]));
   return {ints_item(values, sizes, call.type(1))};
 }
 

@@ -172,7 +172,7 @@ class Fuser {
     const auto rank = std::ssize(sizes);
     if (rank < 2 || rank > 4 || count(sizes) == 0) return {};
     const Int axis = turned ? 1 : 0, asked = number(down, "axis", 1);
-    const Int channels = sizes[static_cast<std::size_t>(axis)], k = count(sizes) / channels;
+    const Int channels = sizes.at(static_cast<std::size_t>(axis)), k = count(sizes) / channels;
     const bool is_each = of_scale == Sizes{channels} && (asked < 0 ? asked + rank : asked) == axis;
     constexpr Int kMostProducts = 65536;  // of int8_weight()
     if (k > kMostProducts || (count(of_scale) != 1 && !is_each)) return {};

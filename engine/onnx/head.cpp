@@ -151,7 +151,7 @@ void Model::replace_head(std::int64_t classes) {
   const auto renew = [&](const std::string& name, int axis) {
     Weight& old = weight(name);
     std::vector<std::int64_t> sizes(old.cell.shape().begin(), old.cell.shape().end());
-    sizes[static_cast<std::size_t>(axis)] = classes;
+    sizes.at(static_cast<std::size_t>(axis)) = classes;
     const Shape shape{std::span<const std::int64_t>(sizes)};
     old.cell = nn::Parameter(cell(uniform(shape, -bound, bound, old.cell.dtype()), name));
     set_size(graph, name, axis, classes);

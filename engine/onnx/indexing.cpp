@@ -24,7 +24,7 @@ std::vector<std::int64_t> indices(const Call& call, std::size_t input, std::int6
 Outputs gathered(const Call& call) {
   const Sizes sizes = call.sizes(), of_index = call.sizes(1);
   const int axis = call.axis(call.integer("axis", 0), call.rank());
-  const std::int64_t n = sizes[static_cast<std::size_t>(axis)];
+  const std::int64_t n = sizes.at(static_cast<std::size_t>(axis));
   Sizes result(sizes.begin(), sizes.begin() + axis);
   result.insert(result.end(), of_index.begin(), of_index.end());
   result.insert(result.end(), sizes.begin() + axis + 1, sizes.end());
@@ -83,7 +83,7 @@ Outputs gathered_nd(const Call& call) {
     Array place;
     Sizes rows{1};
     for (std::int64_t k = 0; k < length; ++k) {
-      const std::int64_t n = sizes[std::size_t(k)];
+      const std::int64_t n = sizes.at(std::size_t(k));
       const Array own = squeeze(slice(index, last, k, k + 1), last);
       const Array counted = where(less(own, 0), own + n, own);
       place = place.defined() ? place * n + counted : counted;
@@ -104,10 +104,10 @@ Outputs gathered_nd(const Call& call) {
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t base = row / (rows / batches) * whole;
     for (std::int64_t k = 0; k < length; ++k) {
-      const std::int64_t n = sizes[std::size_t(batch + k)];
-      std::int64_t at = index[std::size_t(row * length + k)];
+      const std::int64_t n = sizes.at(std::size_t(batch + k));
+      std::int64_t at = index.at(std::size_t(row * length + k));
       if (at < -n || at >= n) call.refuse("index " + std::to_string(at) + " is outside");
-      base += (at < 0 ? at + n : at) * strides[std::size_t(batch + k)];
+      base += (at < 0 ? at + n : at) * strides.at(std::size_t(batch + k));
     }
     for (std::int64_t k = 0; k < inner; ++k) from.push_back(base + k);
   }
@@ -145,7 +145,7 @@ Outputs padded_integers(const Call& call, const std::vector<PadWidth>& widths, P
       }
       from += at * strides[k];
     }
-    values[i] = is_inside ? in[static_cast<std::size_t>(from)] : value;
+    values[i] = is_inside ? in.at(static_cast<std::size_t>(from)) : value;
   }
   return {ints_item(values, result, call.type())};
 }
@@ -171,7 +171,7 @@ Outputs padded(const Call& call) {
   if (!call.is_floating()) {
     std::vector<PadWidth> widths(sizes.size());
     for (std::size_t i = 0; i < axes.size(); ++i)
-      widths[static_cast<std::size_t>(call.axis(axes[i], call.rank()))] = {pads[i], pads[i + axes.size()]};
+      widths.at(static_cast<std::size_t>(call.axis(axes[i], call.rank()))) = {pads[i], pads[i + axes.size()]};
     return padded_integers(call, widths, how);
   }
   const double value = !call.has(2)             ? call.real("value", 0.0)
@@ -183,7 +183,7 @@ Outputs padded(const Call& call) {
   Array a = call.at(0).array;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const int axis = call.axis(axes[i], call.rank());
-    const int place = order.empty() ? axis : back[static_cast<std::size_t>(axis)];
+    const int place = order.empty() ? axis : back.at(static_cast<std::size_t>(axis));
     PadWidth width{pads[i], pads[i + axes.size()]};
     if (width.before < 0 || width.after < 0) {
       if (how != PadMode::constant && how != PadMode::replicate) call.refuse("negative pads in the mode " + mode);
@@ -193,7 +193,7 @@ Outputs padded(const Call& call) {
       a = slice(a, place, start, stop);
       width = {std::max<std::int64_t>(0, width.before), std::max<std::int64_t>(0, width.after)};
     }
-    widths[static_cast<std::size_t>(place)] = width;
+    widths.at(static_cast<std::size_t>(place)) = width;
   }
   return {ordered(pad(a, widths, how, value), order)};
 }

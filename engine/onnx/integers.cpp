@@ -178,7 +178,7 @@ Outputs integer_binary(const Call& call) {
   const bool is_wide = call.type() == Type::u64, is_truth = is_comparison(call.op);
   std::vector<Int> values(of_a.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Int x = a[static_cast<std::size_t>(of_a[i])], y = b[static_cast<std::size_t>(of_b[i])];
+    const Int x = a.at(static_cast<std::size_t>(of_a[i])), y = b.at(static_cast<std::size_t>(of_b[i]));
     values[i] = is_truth ? compared(call.op, x, y, is_wide) : arithmetic(call, x, y, is_wide);
   }
   return {ints_item(values, sizes, is_truth ? Type::boolean : call.type())};

@@ -153,7 +153,7 @@ Sizes sizes_of(const Item& item) {
   Sizes sizes(shape.begin(), shape.end());
   if (item.order.empty()) return sizes;
   Sizes meant(sizes.size());
-  for (std::size_t i = 0; i < sizes.size(); ++i) meant[static_cast<std::size_t>(item.order[i])] = sizes[i];
+  for (std::size_t i = 0; i < sizes.size(); ++i) meant.at(static_cast<std::size_t>(item.order[i])) = sizes[i];
   return meant;
 }
 
@@ -188,7 +188,7 @@ std::int64_t wrapped(std::int64_t value, Type type) {
 }
 
 std::int64_t truncated(double value) {
-  if (!(value > -9.3e18 && value < 9.2e18)) return std::isnan(value) || value < 0 ? INT64_MIN : INT64_MAX;
+  if (!(value >= -0x1p63 && value < 0x1p63)) return std::isnan(value) || value < 0 ? INT64_MIN : INT64_MAX;
   return static_cast<std::int64_t>(value);
 }
 
@@ -255,7 +255,7 @@ Order taps_first(std::size_t rank) {
 
 Order inverse(const Order& order) {
   Order back(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < order.size(); ++i) back.at(static_cast<std::size_t>(order[i])) = static_cast<int>(i);
   return back;
 }
 
@@ -311,6 +311,10 @@ std::vector<double> reals_of(const Item& item) {
 
 Item moved(const Item& item, const Sizes& sizes, std::span<const std::int64_t> from) {
   if (count(sizes) != static_cast<std::int64_t>(from.size())) throw ArgumentError("onnx: sizes do not match");
+  const std::int64_t n = count(sizes_of(item));
+  for (const std::int64_t place : from)
+    if (place < 0 || place >= n)
+      throw ArgumentError("onnx: the value " + std::to_string(place) + " of " + std::to_string(n));
   if (item.host) {
     const Tensor& source = *item.host;
     const std::size_t width = bytes_of(source.type);

@@ -138,8 +138,8 @@ Product product(const Call& call, const std::vector<Int>& a, Sizes of_a, const s
       for (Int column = 0; column < n; ++column) {
         Int sum = 0;
         for (Int i = 0; i < k; ++i)
-          sum += a[static_cast<std::size_t>((from_a[one] * m + row) * k + i)] *
-                 b[static_cast<std::size_t>((from_b[one] * k + i) * n + column)];
+          sum += a.at(static_cast<std::size_t>((from_a[one] * m + row) * k + i)) *
+                 b.at(static_cast<std::size_t>((from_b[one] * k + i) * n + column));
         result.values.push_back(sum);
       }
   if (!is_row) result.sizes.push_back(m);
@@ -210,7 +210,7 @@ Convolved convolved(const Call& call, const std::vector<Int>& x, const Sizes& in
         is_inside = place >= 0 && place < in[k + 2];
         at += place * in_strides[k + 2];
       }
-      if (is_inside) sum += x[std::size_t(at)] * w[static_cast<std::size_t>(channel * window + t)];
+      if (is_inside) sum += x.at(std::size_t(at)) * w.at(static_cast<std::size_t>(channel * window + t));
     }
     result.values.push_back(sum);
   }

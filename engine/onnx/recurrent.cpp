@@ -106,7 +106,7 @@ States stepwise(const Layer& layer) {
       next.h = where(mask, next.h, state.h);
       if (next.c.defined()) next.c = where(mask, next.c, state.c);
     }
-    ys[static_cast<std::size_t>(t)] = y;
+    ys.at(static_cast<std::size_t>(t)) = y;
     state = next;
   }
   state.y = stack(ys, 1);

@@ -107,10 +107,10 @@ Outputs reduce(const Call& call) {
   const bool keep = call.integer("keepdims", 1) != 0;
   const Sizes sizes = call.sizes();
   Sizes kept = sizes, result;
-  for (const int axis : axes) kept[static_cast<std::size_t>(axis)] = 1;
+  for (const int axis : axes) kept.at(static_cast<std::size_t>(axis)) = 1;
   for (int axis = 0; axis < call.rank(); ++axis)
     if (keep || std::find(axes.begin(), axes.end(), axis) == axes.end())
-      result.push_back(kept[static_cast<std::size_t>(axis)]);
+      result.push_back(kept.at(static_cast<std::size_t>(axis)));
   if (is_traced_integer(call) && count(sizes) > 0 && !axes.empty() &&
       (call.op == "ReduceSum" || call.op == "ReduceMax" || call.op == "ReduceMin"))  // exact in double
     return {
@@ -120,7 +120,7 @@ Outputs reduce(const Call& call) {
   const Order& order = call.at(0).order;
   std::vector<int> places = axes;
   if (!order.empty())
-    for (int& place : places) place = inverse(order)[static_cast<std::size_t>(place)];
+    for (int& place : places) place = inverse(order).at(static_cast<std::size_t>(place));
   const Item made = ordered(reduced(call.op, call.at(0).array, places), order);
   if (keep) return {made};
   return {item_of(reshape(plain(made), shape_of(result)))};
@@ -133,7 +133,7 @@ Array along(const Array& a, int axis, Op op) {
   if (axis == last) return op(a);
   Order order(static_cast<std::size_t>(last + 1));
   std::iota(order.begin(), order.end(), 0);
-  std::swap(order[static_cast<std::size_t>(axis)], order.back());
+  std::swap(order.at(static_cast<std::size_t>(axis)), order.back());
   const Array turned = stored(item_of(a), order);
   return stored(item_of(op(turned)), order);
 }
@@ -153,10 +153,10 @@ Outputs soft(const Call& call) {
 // An axis of integers on the host: `f` gets the flat positions of each line along it, one after the other.
 template <class F>
 void along_lines(const Sizes& sizes, int axis, F f) {
-  const auto n = sizes[static_cast<std::size_t>(axis)], inner = strides_of(sizes)[static_cast<std::size_t>(axis)];
+  const auto n = sizes.at(static_cast<std::size_t>(axis)), inner = strides_of(sizes).at(static_cast<std::size_t>(axis));
   std::vector<std::int64_t> line(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; n > 0 && i < count(sizes) / n; ++i) {
-    for (std::int64_t k = 0; k < n; ++k) line[static_cast<std::size_t>(k)] = (i / inner * n + k) * inner + i % inner;
+    for (std::int64_t k = 0; k < n; ++k) line.at(static_cast<std::size_t>(k)) = (i / inner * n + k) * inner + i % inner;
     f(i, line);
   }
 }
@@ -165,19 +165,20 @@ void along_lines(const Sizes& sizes, int axis, F f) {
 std::vector<std::int64_t> ranked(const Call& call, int axis, std::int64_t k, bool is_largest, bool is_last_first) {
   const auto values = ints_of(call.at(0));
   const Sizes sizes = call.sizes();
-  const std::int64_t inner = strides_of(sizes)[static_cast<std::size_t>(axis)];
+  const std::int64_t inner = strides_of(sizes).at(static_cast<std::size_t>(axis));
   std::vector<std::int64_t> result(
-      static_cast<std::size_t>(count(sizes) / std::max<std::int64_t>(sizes[static_cast<std::size_t>(axis)], 1) * k));
+      static_cast<std::size_t>(count(sizes) / std::max<std::int64_t>(sizes.at(static_cast<std::size_t>(axis)), 1) * k));
   along_lines(sizes, axis, [&](std::int64_t i, const std::vector<std::int64_t>& line) {
     std::vector<std::int64_t> order(line.size());
     std::iota(order.begin(), order.end(), 0);
     if (is_last_first) std::reverse(order.begin(), order.end());
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-      const auto x = values[std::size_t(line[std::size_t(a)])], y = values[std::size_t(line[std::size_t(b)])];
+      const auto x = values.at(std::size_t(line[std::size_t(a)])), y = values.at(std::size_t(line[std::size_t(b)]));
       return is_largest ? is_below(y, x, call.type()) : is_below(x, y, call.type());
     });
     for (std::int64_t j = 0; j < k; ++j)
-      result[static_cast<std::size_t>((i / inner * k + j) * inner + i % inner)] = order[static_cast<std::size_t>(j)];
+      result.at(static_cast<std::size_t>((i / inner * k + j) * inner + i % inner)) =
+          order.at(static_cast<std::size_t>(j));
   });
   return result;
 }
@@ -189,7 +190,7 @@ Outputs arg(const Call& call) {
   if (count(sizes) == 0) call.refuse("an empty tensor has no largest element");
   if (!call.is_floating() && !is_traced_integer(call)) {
     const auto index = ranked(call, axis, 1, call.op == "ArgMax", is_last);
-    sizes[static_cast<std::size_t>(axis)] = 1;
+    sizes.at(static_cast<std::size_t>(axis)) = 1;
     if (!keep) sizes.erase(sizes.begin() + axis);
     return {ints_item(index, sizes)};
   }
@@ -209,11 +210,11 @@ Outputs largest(const Call& call) {
     return {item_of(best.values), item_of(best.indices, Type::i64)};
   }
   Sizes sizes = call.sizes();
-  const std::int64_t n = sizes[static_cast<std::size_t>(axis)],
-                     inner = strides_of(sizes)[static_cast<std::size_t>(axis)];
+  const std::int64_t n = sizes.at(static_cast<std::size_t>(axis)),
+                     inner = strides_of(sizes).at(static_cast<std::size_t>(axis));
   if (k < 0 || k > n) call.refuse("k is " + std::to_string(k) + ", expected 0 to " + std::to_string(n));
   const auto index = ranked(call, axis, k, is_largest, false);
-  sizes[static_cast<std::size_t>(axis)] = k;
+  sizes.at(static_cast<std::size_t>(axis)) = k;
   std::vector<std::int64_t> from(index.size());
   for (std::size_t i = 0; i < from.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
@@ -230,7 +231,7 @@ Outputs running_integers(const Call& call, int axis, bool is_reverse, bool is_ex
     if (is_reverse) std::reverse(line.begin(), line.end());
     std::uint64_t total = is_sum ? 0 : 1;
     for (const std::int64_t at : line) {
-      std::int64_t& value = values[static_cast<std::size_t>(at)];
+      std::int64_t& value = values.at(static_cast<std::size_t>(at));
       const std::uint64_t before = total, own = static_cast<std::uint64_t>(value);
       total = is_sum ? total + own : total * own;
       value = static_cast<std::int64_t>(is_exclusive ? before : total);
@@ -250,7 +251,7 @@ Outputs running(const Call& call) {
   if (is_exclusive) {
     const std::int64_t n = a.shape()[axis];
     std::vector<PadWidth> widths(static_cast<std::size_t>(call.rank()));
-    widths[static_cast<std::size_t>(axis)].before = 1;
+    widths.at(static_cast<std::size_t>(axis)).before = 1;
     total = slice(pad(total, widths, PadMode::constant, call.op == "CumSum" ? 0.0 : 1.0), axis, 0, n);
   }
   if (is_reverse) total = flip(total, {axis});

@@ -119,7 +119,7 @@ void keep_ratio(const Call& call, const Sizes& sizes, const std::vector<std::siz
   for (std::size_t i = 1; i < wanted.size(); ++i)
     scale = policy == "not_larger" ? std::min(scale, ratio(i)) : std::max(scale, ratio(i));
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    wanted[i] = static_cast<std::int64_t>(std::floor(scale * double(sizes[axes[i]]) + 0.5));
+    wanted[i] = truncated(std::floor(scale * double(sizes[axes[i]]) + 0.5));
 }
 
 std::vector<ResizedAxis> resized_axes(const Call& call, const std::vector<std::size_t>& axes) {

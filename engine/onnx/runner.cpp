@@ -109,9 +109,9 @@ void Runner::node(const ::onnx::NodeProto& node, Scope& scope, int opset, const 
   }
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
-    if (static_cast<std::size_t>(i) >= made.size() || !made[static_cast<std::size_t>(i)].defined())
+    if (static_cast<std::size_t>(i) >= made.size() || !made.at(static_cast<std::size_t>(i)).defined())
       call.refuse("output " + std::to_string(i) + " is not supported");
-    scope.values[node.output(i)] = made[static_cast<std::size_t>(i)];
+    scope.values[node.output(i)] = made.at(static_cast<std::size_t>(i));
   }
 }
 
@@ -148,7 +148,7 @@ Outputs Runner::function(const ::onnx::FunctionProto& body, const Call& call) {
   Scope inside;
   for (int i = 0; i < body.input_size(); ++i)
     inside.values[body.input(i)] =
-        static_cast<std::size_t>(i) < call.in.size() ? call.in[static_cast<std::size_t>(i)] : Item{};
+        static_cast<std::size_t>(i) < call.in.size() ? call.in.at(static_cast<std::size_t>(i)) : Item{};
   nodes(body.node(), inside, opset_of(body.opset_import()), call.attributes);
   Outputs result;
   for (const auto& output : body.output()) result.push_back(inside.at(output));
@@ -164,7 +164,7 @@ Outputs Runner::subgraph(const ::onnx::GraphProto& graph, const Outputs& inputs,
     call.refuse("its body has " + std::to_string(graph.input_size()) + " inputs, expected " +
                 std::to_string(inputs.size()));
   for (int i = 0; i < graph.input_size(); ++i)
-    inside.values[graph.input(i).name()] = inputs[static_cast<std::size_t>(i)];
+    inside.values[graph.input(i).name()] = inputs.at(static_cast<std::size_t>(i));
   nodes(graph.node(), inside, call.opset, call.attributes);
   Outputs result;
   for (const auto& output : graph.output()) result.push_back(inside.at(output.name()));

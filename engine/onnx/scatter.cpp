@@ -22,8 +22,8 @@ Item put(const Item& base, const Item& updates, const std::vector<Int>& to, cons
   auto values = ints_of(base);
   const auto fresh = ints_of(updates);
   for (std::size_t i = 0; i < to.size(); ++i) {
-    Int& place = values[static_cast<std::size_t>(to[i])];
-    place = combined(how, place, fresh[i]);
+    Int& place = values.at(static_cast<std::size_t>(to[i]));
+    place = combined(how, place, fresh.at(i));
   }
   return ints_item(values, sizes_of(base), base.type);
 }
@@ -100,7 +100,7 @@ Outputs scattered_nd(const Call& call) {
 }
 
 Outputs one_hot(const Call& call) {
-  const auto depth = static_cast<Int>(reals_of(call.at(1)).at(0));
+  const Int depth = truncated(reals_of(call.at(1)).at(0));
   const auto index = reals_of(call.at(0));
   Sizes sizes = call.sizes();
   const int axis = call.axis(call.integer("axis", -1), call.rank() + 1);
@@ -110,13 +110,13 @@ Outputs one_hot(const Call& call) {
   const auto strides = strides_of(sizes), own = strides_of(of_index);
   std::vector<Int> from(static_cast<std::size_t>(count(sizes)), 0);
   for (std::size_t i = 0; i < index.size(); ++i) {
-    auto hot = static_cast<Int>(index[i]);
+    Int hot = truncated(index[i]);
     if (hot < -depth || hot >= depth) continue;
     if (hot < 0) hot += depth;
-    Int at = hot * strides[static_cast<std::size_t>(axis)];
+    Int at = hot * strides.at(static_cast<std::size_t>(axis));
     for (std::size_t k = 0; k < of_index.size(); ++k)
       at += Int(i) / own[k] % of_index[k] * strides[k < std::size_t(axis) ? k : k + 1];
-    from[static_cast<std::size_t>(at)] = 1;
+    from.at(static_cast<std::size_t>(at)) = 1;
   }
   return {moved(call.at(2), sizes, from)};
 }
@@ -137,7 +137,7 @@ Outputs compressed(const Call& call) {
   for (std::size_t i = 0; i < from.size(); ++i)
     for (std::size_t k = 0; k < sizes.size(); ++k) {
       const Int at = Int(i) / own[k] % sizes[k];
-      from[i] += (k == axis ? places[static_cast<std::size_t>(at)] : at) * strides[k];
+      from[i] += (k == axis ? places.at(static_cast<std::size_t>(at)) : at) * strides[k];
     }
   return {moved(call.at(0), sizes, from)};
 }
@@ -152,7 +152,8 @@ Outputs reversed(const Call& call) {
   std::vector<Int> from(static_cast<std::size_t>(count(sizes)));
   for (std::size_t i = 0; i < from.size(); ++i) {
     const Int at = Int(i) / strides[time] % sizes[time],
-              length = std::min(lengths[static_cast<std::size_t>(Int(i) / strides[batch] % sizes[batch])], sizes[time]);
+              length =
+                  std::min(lengths.at(static_cast<std::size_t>(Int(i) / strides[batch] % sizes[batch])), sizes[time]);
     from[i] = Int(i) + (at < length ? (length - 1 - 2 * at) * strides[time] : 0);
   }
   return {moved(call.at(0), sizes, from)};

@@ -37,8 +37,8 @@ Outputs unique(const Call& call) {
   const Sizes sizes = call.sizes();
   const bool has_axis = call.has_attribute("axis"), is_sorted = call.integer("sorted", 1) != 0;
   const int axis = has_axis ? call.axis(call.integer("axis", 0), call.rank()) : 0;
-  const Int rows = has_axis ? sizes[static_cast<std::size_t>(axis)] : count(sizes);
-  const Int inner = has_axis ? strides_of(sizes)[static_cast<std::size_t>(axis)] : 1,
+  const Int rows = has_axis ? sizes.at(static_cast<std::size_t>(axis)) : count(sizes);
+  const Int inner = has_axis ? strides_of(sizes).at(static_cast<std::size_t>(axis)) : 1,
             each = rows == 0 ? 0 : count(sizes) / rows;
   // Flat positions of a row's elements, in their order.
   const auto places = [&](Int row) {
@@ -50,7 +50,7 @@ Outputs unique(const Call& call) {
   std::map<std::vector<Int>, std::vector<Int>> found;  // rows by their values
   for (Int row = 0; row < rows; ++row) {
     std::vector<Int> value;
-    for (const Int at : places(row)) value.push_back(keys[static_cast<std::size_t>(at)]);
+    for (const Int at : places(row)) value.push_back(keys.at(static_cast<std::size_t>(at)));
     found[value].push_back(row);
   }
   std::vector<std::vector<Int>> groups;
@@ -58,15 +58,16 @@ Outputs unique(const Call& call) {
   if (!is_sorted) std::sort(groups.begin(), groups.end());  // by the first row of each
   std::vector<Int> first, inverse(static_cast<std::size_t>(rows)), counts, from;
   for (const auto& group : groups) {
-    for (const Int row : group) inverse[static_cast<std::size_t>(row)] = std::ssize(first);
+    for (const Int row : group) inverse.at(static_cast<std::size_t>(row)) = std::ssize(first);
     first.push_back(group[0]);
     counts.push_back(std::ssize(group));
   }
   Sizes result = has_axis ? sizes : Sizes{0};
   const Int kept = std::ssize(first);
-  result[static_cast<std::size_t>(axis)] = kept;
+  result.at(static_cast<std::size_t>(axis)) = kept;
   for (Int i = 0; i < each * kept; ++i)
-    from.push_back((i / inner / kept * rows + first[static_cast<std::size_t>(i / inner % kept)]) * inner + i % inner);
+    from.push_back((i / inner / kept * rows + first.at(static_cast<std::size_t>(i / inner % kept))) * inner +
+                   i % inner);
   return {moved(call.at(0), result, from), ints_item(first, {kept}), ints_item(inverse, {rows}),
           ints_item(counts, {kept})};
 }
@@ -102,9 +103,9 @@ Outputs grams(const Call& call) {
       for (Int row = 0; row < rows; ++row)
         for (Int at = 0; at + (size - 1) * step < words; ++at) {
           std::vector<Int> gram;
-          for (Int i = 0; i < size; ++i) gram.push_back(text[static_cast<std::size_t>(row * words + at + i * step)]);
+          for (Int i = 0; i < size; ++i) gram.push_back(text.at(static_cast<std::size_t>(row * words + at + i * step)));
           if (const auto known = column_of.find(gram); known != column_of.end())
-            counts[static_cast<std::size_t>(row * width + known->second)] += 1.0F;
+            counts.at(static_cast<std::size_t>(row * width + known->second)) += 1.0F;
         }
   const std::string mode = call.text("mode", "TF");
   const auto weights = call.reals("weights");

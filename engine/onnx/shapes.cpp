@@ -53,7 +53,7 @@ std::optional<Item> reshaped_in_order(const Item& item, const Sizes& sizes) {
   Order order;
   for (const Group& group : groups) order.insert(order.end(), group.to.begin(), group.to.end());
   Sizes inside;
-  for (const int axis : order) inside.push_back(sizes[static_cast<std::size_t>(axis)]);
+  for (const int axis : order) inside.push_back(sizes.at(static_cast<std::size_t>(axis)));
   const bool is_plain = std::is_sorted(order.begin(), order.end());
   return ordered(reshape(item.array, shape_of(inside)), is_plain ? Order{} : order, item.type);
 }
@@ -103,7 +103,7 @@ Outputs reshape_to(const Call& call) {
     if (open >= 0) call.refuse("two sizes are -1");
     open = static_cast<std::int64_t>(i);
   }
-  if (open >= 0) sizes[static_cast<std::size_t>(open)] = known == 0 ? 0 : count(old) / known;
+  if (open >= 0) sizes.at(static_cast<std::size_t>(open)) = known == 0 ? 0 : count(old) / known;
   return {reshaped(call.at(0), sizes)};
 }
 
@@ -120,7 +120,7 @@ Outputs squeeze_axes(const Call& call) {
   const Sizes sizes = call.sizes();
   std::vector<bool> drops(sizes.size());
   const auto axes = list(call, 1, "axes");
-  for (const std::int64_t axis : axes) drops[static_cast<std::size_t>(call.axis(axis, call.rank()))] = true;
+  for (const std::int64_t axis : axes) drops.at(static_cast<std::size_t>(call.axis(axis, call.rank()))) = true;
   Sizes result;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const bool drop = axes.empty() ? sizes[i] == 1 : drops[i];
@@ -134,7 +134,7 @@ Outputs unsqueeze_axes(const Call& call) {
   const auto axes = list(call, 1, "axes");
   const int rank = call.rank() + static_cast<int>(axes.size());
   std::vector<bool> is_new(static_cast<std::size_t>(rank));
-  for (const std::int64_t axis : axes) is_new[static_cast<std::size_t>(call.axis(axis, rank))] = true;
+  for (const std::int64_t axis : axes) is_new.at(static_cast<std::size_t>(call.axis(axis, rank))) = true;
   Sizes result;
   const Sizes sizes = call.sizes();
   std::size_t next = 0;
@@ -159,13 +159,13 @@ Outputs transposed(const Call& call) {
     if (sorted[i] != static_cast<int>(i)) call.refuse("perm is no permutation");
   if (!call.at(0).host) return {item_of(stored(call.at(0), order), call.type())};
   Sizes result;
-  for (const int axis : order) result.push_back(sizes[static_cast<std::size_t>(axis)]);
+  for (const int axis : order) result.push_back(sizes.at(static_cast<std::size_t>(axis)));
   const auto in_strides = strides_of(sizes), out_strides = strides_of(result);
   std::vector<std::int64_t> from(static_cast<std::size_t>(count(result)));
   for (std::size_t i = 0; i < from.size(); ++i)
     for (std::size_t axis = 0; axis < result.size(); ++axis)
       from[i] += static_cast<std::int64_t>(i) / out_strides[axis] % result[axis] *
-                 in_strides[static_cast<std::size_t>(order[axis])];
+                 in_strides.at(static_cast<std::size_t>(order[axis]));
   return {moved(call.at(0), result, from)};
 }
 
@@ -175,20 +175,20 @@ Outputs concatenated(const Call& call) {
   if (call.is_floating() || stays_on_device(call)) {
     std::vector<Array> arrays;
     for (const Item& item : call.in) arrays.push_back(stored(item, order));
-    const int at = order.empty() ? axis : inverse(order)[static_cast<std::size_t>(axis)];
+    const int at = order.empty() ? axis : inverse(order).at(static_cast<std::size_t>(axis));
     return {ordered(concat(arrays, at), order, call.type())};
   }
   Sizes result = call.sizes();
-  result[static_cast<std::size_t>(axis)] = 0;
+  result.at(static_cast<std::size_t>(axis)) = 0;
   std::int64_t outer = 1;
-  for (int i = 0; i < axis; ++i) outer *= result[static_cast<std::size_t>(i)];
+  for (int i = 0; i < axis; ++i) outer *= result.at(static_cast<std::size_t>(i));
   std::vector<std::vector<std::int64_t>> parts;
   for (std::size_t i = 0; i < call.in.size(); ++i) {
     const Sizes sizes = call.sizes(i);
     if (sizes.size() != result.size()) call.refuse("ranks differ");
     for (std::size_t k = 0; k < sizes.size(); ++k)
       if (static_cast<int>(k) != axis && sizes[k] != result[k]) call.refuse("sizes differ");
-    result[static_cast<std::size_t>(axis)] += sizes[static_cast<std::size_t>(axis)];
+    result.at(static_cast<std::size_t>(axis)) += sizes.at(static_cast<std::size_t>(axis));
     parts.push_back(ints_of(call.at(i)));
   }
   std::vector<std::int64_t> values;
@@ -234,7 +234,7 @@ Outputs sliced(const Call& call) {
   Item item = call.at(0);
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const int axis = call.axis(axes[i], call.rank());
-    const std::int64_t n = sizes_of(item)[static_cast<std::size_t>(axis)], step = steps[i];
+    const std::int64_t n = sizes_of(item).at(static_cast<std::size_t>(axis)), step = steps[i];
     if (step == 0) call.refuse("a step is 0");
     const auto bound = [&](std::int64_t at, std::int64_t low, std::int64_t high) {
       return std::clamp<std::int64_t>(at < 0 ? at + n : at, low, high);
@@ -251,7 +251,7 @@ Outputs sliced(const Call& call) {
 
 Outputs parts(const Call& call) {
   const int axis = call.axis(call.integer("axis", 0), call.rank());
-  const std::int64_t n = call.sizes()[static_cast<std::size_t>(axis)];
+  const std::int64_t n = call.sizes().at(static_cast<std::size_t>(axis));
   std::vector<std::int64_t> sizes = list(call, 1, "split");
   if (sizes.empty()) {
     const auto number = static_cast<std::int64_t>(call.outputs);

@@ -70,9 +70,9 @@ Outputs mel_weights(const Call& call) {
   }
   std::vector<double> weights(static_cast<std::size_t>(bins * bands), 0.0);
   for (Int band = 0; band < bands; ++band) {
-    const Int left = corner[std::size_t(band)], middle = corner[std::size_t(band + 1)],
-              right = corner[std::size_t(band + 2)];
-    const auto put = [&](Int bin, double value) { weights[static_cast<std::size_t>(bin * bands + band)] = value; };
+    const Int left = corner.at(std::size_t(band)), middle = corner.at(std::size_t(band + 1)),
+              right = corner.at(std::size_t(band + 2));
+    const auto put = [&](Int bin, double value) { weights.at(static_cast<std::size_t>(bin * bands + band)) = value; };
     if (left == middle) put(middle, 1.0);
     for (Int bin = left; bin <= middle && left < middle; ++bin)
       put(bin, static_cast<double>(bin - left) / static_cast<double>(middle - left));
@@ -94,8 +94,8 @@ Array transformed(const Call& call, const Array& given, Int length, Spectrum for
   const Array wide = given.dtype() == f64 ? given : astype(given, f32);
   Array x = wide.shape()[axis] > length ? slice(wide, axis, 0, length) : wide;
   std::vector<PadWidth> widths(static_cast<std::size_t>(rank));
-  widths[static_cast<std::size_t>(axis)].after = length - x.shape()[axis];
-  if (widths[static_cast<std::size_t>(axis)].after > 0) x = pad(x, widths);
+  widths.at(static_cast<std::size_t>(axis)).after = length - x.shape()[axis];
+  if (widths.at(static_cast<std::size_t>(axis)).after > 0) x = pad(x, widths);
   if (form == Spectrum::one_sided && parts == 1) return astype(rfft(squeeze(x, -1)), given.dtype());
   if (parts == 1) x = concat({x, zeros(x.shape(), x.dtype())}, rank - 1);
   const Array y = form == Spectrum::inverse ? ifft(x) : fft(x);
@@ -111,7 +111,7 @@ Array real_signal(const Call& call, const Array& given, Int length) {
   Array x = given.dtype() == f64 ? given : astype(given, f32);
   if (missing < 0) x = slice(x, axis, 0, bins);
   std::vector<PadWidth> widths(static_cast<std::size_t>(rank));
-  widths[static_cast<std::size_t>(axis)].after = missing;
+  widths.at(static_cast<std::size_t>(axis)).after = missing;
   if (missing > 0) x = pad(x, widths);
   return astype(unsqueeze(irfft(x, length), -1), given.dtype());
 }
@@ -129,7 +129,7 @@ Outputs fourier(const Call& call) {
   const Int length = call.has(1) ? ints_of(call.at(1)).at(0) : is_real ? 2 * (bins - 1) : bins;
   Order order(static_cast<std::size_t>(rank));
   std::iota(order.begin(), order.end(), 0);
-  std::swap(order[static_cast<std::size_t>(axis)], order[static_cast<std::size_t>(rank - 2)]);
+  std::swap(order.at(static_cast<std::size_t>(axis)), order.at(static_cast<std::size_t>(rank - 2)));
   const auto turned = [&](const Array& a) { return axis == rank - 2 ? a : stored(item_of(a), order); };
   if (is_real) return {item_of(turned(real_signal(call, turned(x), length)))};
   const Spectrum form = is_inverse ? Spectrum::inverse : is_one_sided ? Spectrum::one_sided : Spectrum::whole;
