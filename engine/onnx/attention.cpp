@@ -25,7 +25,7 @@ Array heads_second(const Array& a) { return transpose(a, {0, 2, 1, 3}); }
 // Bool or added to the scores; what it lacks of the keys is hidden.
 Array mask_of(const Call& call, std::int64_t keys) {
   if (!call.has(3)) return {};
-  const Array mask = call.array(3);
+  Array mask = call.array(3);
   const int rank = mask.shape().rank();
   if (rank < 1) call.refuse("the mask is one number");
   const std::int64_t missing = keys - mask.shape()[rank - 1];

@@ -304,11 +304,10 @@ void add_elementwise(Registry& registry) {
       return {item_of(call.op == "Neg" ? 0 - call.array() : abs(call.array()), call.type())};
     auto values = ints_of(call.at(0));
     for (auto& value : values) {
-      if (call.op == "Neg")
-        value = static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(value));
-      else if (call.op == "Sign")
-        value = value == 0 ? 0 : value < 0 && call.type() != Type::u64 ? -1 : 1;
-      else if (value < 0 && call.type() != Type::u64)
+      const bool is_below = value < 0 && call.type() != Type::u64;
+      if (call.op == "Sign")
+        value = value == 0 ? 0 : is_below ? -1 : 1;
+      else if (call.op == "Neg" || is_below)
         value = static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(value));
     }
     return {ints_item(values, call.sizes(), call.type())};

@@ -40,7 +40,7 @@ Array uploaded(const Tensor& tensor) {
     }
     return samebytes::array(std::span<const std::int32_t>(narrow), shape);
   }
-  const Array result = empty(shape, dtype);
+  Array result = empty(shape, dtype);
   switch (dtype) {
     case Dtype::f32: copy_in<float>(result, tensor.bytes); break;
     case Dtype::f64: copy_in<double>(result, tensor.bytes); break;
@@ -58,7 +58,7 @@ void widen(const Tensor& tensor, std::vector<std::int64_t>& out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     T value;
     std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
-    out[i] = static_cast<std::int64_t>(value);
+    out[i] = std::int64_t{value};
   }
 }
 

@@ -21,6 +21,7 @@ Array part(const Array& a, int direction) { return squeeze(slice(a, 0, direction
 Array gates(const Array& a, const std::vector<int>& order) {
   const Int hidden = a.shape()[0] / static_cast<Int>(order.size());
   std::vector<Array> parts;
+  parts.reserve(order.size());
   for (const int gate : order) parts.push_back(slice(a, 0, gate * hidden, (gate + 1) * hidden));
   return concat(parts, 0);
 }

@@ -38,7 +38,7 @@ Array put_along(const Array& base, int axis, const Array& index, const Array& up
 }
 
 std::string reduction(const Call& call) {
-  const std::string how = call.text("reduction", "none");
+  std::string how = call.text("reduction", "none");
   if (how != "none" && how != "add" && how != "mul" && how != "max" && how != "min")
     call.refuse("the reduction " + how + " is not supported");
   return how;

@@ -54,6 +54,7 @@ Outputs unique(const Call& call) {
     found[value].push_back(row);
   }
   std::vector<std::vector<Int>> groups;
+  groups.reserve(found.size());
   for (auto& [value, group] : found) groups.push_back(std::move(group));
   if (!is_sorted) std::sort(groups.begin(), groups.end());  // by the first row of each
   std::vector<Int> first, inverse(static_cast<std::size_t>(rows)), counts, from;

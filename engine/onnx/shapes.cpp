@@ -255,6 +255,7 @@ Outputs parts(const Call& call) {
   std::vector<std::int64_t> sizes = list(call, 1, "split");
   if (sizes.empty()) {
     const auto number = static_cast<std::int64_t>(call.outputs);
+    if (number == 0) call.refuse("it has no outputs");
     const std::int64_t each = (n + number - 1) / number;
     for (std::int64_t i = 0; i < number; ++i) sizes.push_back(std::clamp<std::int64_t>(n - i * each, 0, each));
   }
