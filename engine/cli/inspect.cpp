@@ -218,8 +218,10 @@ void inspect_gguf(const Options& options, Json& json) {
 int run_inspect(const Options& options) {
   const std::string& path = options.model_file.file;
   std::array<char, 9> start{};
-  std::ifstream stream(path, std::ios::binary);
   if (std::filesystem::is_directory(path)) throw UsageError(path + " is a folder; expected a file");
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))  // a pipe would wait for its writer
+    throw UsageError(path + " is no regular file; its readers map it");
+  std::ifstream stream(path, std::ios::binary);
   if (!stream) throw IoError(fmt::format("{}: expected a readable file: {}", path, std::strerror(errno)), path);
   stream.read(start.data(), start.size());
   Json json{{"file", path}};

@@ -81,7 +81,8 @@ int run_run(const Options& options) {
   workloads::check_symbols(dims, summary.inputs);
   for (const auto& [name, file] : files)
     if (std::find(model.inputs().begin(), model.inputs().end(), name) == model.inputs().end())
-      throw UsageError(fmt::format("--input {}: the model has the inputs {}", name, list_text(model.inputs())));
+      throw UsageError(fmt::format("--input {}: the model has {}", name,
+                                   model.inputs().empty() ? "no inputs" : "the inputs " + list_text(model.inputs())));
   std::map<std::string, onnx::Value> inputs;
   for (const onnx::Port& port : summary.inputs) {
     const auto file = files.find(port.name);

@@ -1,6 +1,7 @@
 // samebytes run, inspect and convert on files that the library wrote; samebytes data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "cli/command.h"
 #include "samebytes/samebytes.h"
@@ -106,6 +107,8 @@ TEST_F(ModelFile, inspect_shows_models_and_tensors_and_refuses_what_is_neither) 
   const auto table = run_command({"inspect", tensors});
   EXPECT_THAT(table.out, HasSubstr("4 tensors, 67 values"));
   EXPECT_THAT(run_command({"inspect", folder_ / "none"}).err, HasSubstr("No such file"));
+  ASSERT_EQ(mkfifo((folder_ / "pipe.onnx").c_str(), 0600), 0);
+  EXPECT_THAT(run_command({"inspect", folder_ / "pipe.onnx"}).err, HasSubstr("is no regular file"));
   put(folder_ / "a.gguf", "GGUF, and more");
   EXPECT_THAT(run_command({"inspect", folder_ / "a.gguf"}).err, HasSubstr("gguf: "));
   put(folder_ / "a.txt", "anything at all");
