@@ -91,7 +91,7 @@ Stages stages(const Call& call, const Array& q, const Array& k, const Array& v, 
     const Array ends = reshape(options.lengths, {options.lengths.size(), 1, 1, 1});
     at.masked = masked_fill(at.masked, greater_equal(arange(0, double(keys), 1, i32), ends), hidden);
   }
-  const auto precision = static_cast<Type>(call.integer("softmax_precision", 0));
+  const Type precision = call.element_type("softmax_precision", Type::none);
   // A query without a key has no shares.
   const Array zero = full(Shape{}, 0.0, q.dtype());
   const Array is_blind = less_equal(max(at.masked, {3}, true), full(Shape{}, hidden, q.dtype()));
@@ -129,7 +129,7 @@ Outputs attention(const Call& call) {
   options.mask = narrowed(mask_of(call, k.shape()[1]), window_of(call, q.shape()[1], k.shape()[1], options, offsets));
   if (options.causal && offsets.defined()) options.offsets = offsets;
   if (!options.causal || offsets.defined()) options.offset.reset();
-  const auto precision = static_cast<Type>(call.integer("softmax_precision", 0));
+  const Type precision = call.element_type("softmax_precision", Type::none);
   const bool is_staged = call.outputs > 3 || precision == Type::f64 || precision == Type::f16;
   Outputs result(1);
   if (is_staged) {
@@ -192,7 +192,11 @@ Outputs cached(const Call& call) {
     call.refuse("expected a batch, and updates of one rank");
   const std::int64_t samples = past.shape()[0], size = past.shape()[axis], rows = fresh.shape()[axis];
   const bool is_circular = call.text("mode", "linear") == "circular";
-  auto starts = call.has(2) ? ints_of(call.at(2)) : std::vector<std::int64_t>(std::size_t(samples), 0);
+  auto starts = call.has(2) ? ints_of(call.at(2)) : std::vector<std::int64_t>(std::size_t(list_count({samples})), 0);
+  for (const std::int64_t start : starts)
+    if (start < 0 || start > size) call.refuse("an update lies outside of the cache");
+  if (past.size() == 0) return {call.at(0)};
+  list_count({samples, size});
   if (samples < 1 || std::ssize(starts) != samples || rows > size) call.refuse("the updates do not fit the cache");
   std::vector<Array> result;
   const bool is_equal = std::equal(starts.begin() + 1, starts.end(), starts.begin());

@@ -21,6 +21,14 @@ std::int64_t Call::integer(const std::string& key, std::int64_t otherwise) const
   return at == attributes.end() ? otherwise : at->second->i();
 }
 
+Type Call::element_type(const std::string& key, Type otherwise) const {
+  const std::int64_t asked = integer(key, static_cast<std::int64_t>(otherwise));
+  if (asked == static_cast<std::int64_t>(otherwise)) return otherwise;
+  if (asked < 0 || asked > 255 || bytes_of(static_cast<Type>(asked)) == 0)
+    refuse(key + " is " + std::to_string(asked) + ", which is no type of plain numbers or bools");
+  return static_cast<Type>(asked);
+}
+
 double Call::real(const std::string& key, double otherwise) const {
   const auto at = attributes.find(key);
   return at == attributes.end() ? otherwise : static_cast<double>(at->second->f());

@@ -38,6 +38,7 @@ struct Call {
   bool has_attribute(const std::string& key) const { return attributes.contains(key); }
   std::int64_t integer(const std::string& key, std::int64_t otherwise) const;
   double real(const std::string& key, double otherwise) const;
+  Type element_type(const std::string& key, Type otherwise) const;  // refuses what is no type of numbers
   std::string text(const std::string& key, const std::string& otherwise) const;
   std::vector<std::int64_t> integers(const std::string& key, std::vector<std::int64_t> otherwise = {}) const;
   std::vector<double> reals(const std::string& key) const;

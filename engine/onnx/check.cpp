@@ -10,7 +10,6 @@
 namespace samebytes::onnx {
 namespace {
 
-constexpr int kDeepest = 32;                  // functions and subgraphs inside each other
 constexpr std::int64_t kMostNodes = 1 << 20;  // with functions expanded: they may call each other many times
 
 // The names that a graph gives, above those of the graph around it.
@@ -26,6 +25,11 @@ struct Names {
 };
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
+
+// Of an input, an initializer or a value that may not be left out.
+void expect_name(const std::string& name, const char* what) {
+  if (name.empty()) throw ArgumentError(std::string("onnx: ") + what + " has no name");
+}
 
 void expect_plain(const std::string& name, const char* what) {
   if (has_control(name))
@@ -54,10 +58,12 @@ class Checker {
   Extent graph(const ::onnx::GraphProto& graph, const Names* outer, int depth) {
     Names known{{}, outer};
     for (const auto& input : graph.input()) {
+      expect_name(input.name(), "an input");
       expect_plain(input.name(), "an input");
       known.own.insert(input.name());
     }
     for (const auto& tensor : graph.initializer()) {
+      expect_name(tensor.name(), "an initializer");
       expect_plain(tensor.name(), "an initializer");
       known.own.insert(tensor.name());
     }
@@ -66,6 +72,15 @@ class Checker {
       if (!known.contain(output.name()))
         throw ArgumentError("onnx: the output '" + printable(output.name()) + "' is made by no node");
     return extent;
+  }
+  // The importer itself makes nodes of these names.
+  void check_own() {
+    for (const auto& [key, function] : functions_) {
+      if (function->domain() == "samebytes")
+        throw ArgumentError("onnx: the function '" + printable(function->name()) +
+                            "' is in the domain 'samebytes', expected another one");
+      if (is_standard(function->domain())) body(*function, 1);
+    }
   }
   void finish() const {
     if (unknown_.empty()) return;
@@ -118,8 +133,8 @@ class Checker {
   }
 
   static void expect_depth(int depth) {
-    if (depth > kDeepest)
-      throw ArgumentError("onnx: functions or subgraphs are nested deeper than " + std::to_string(kDeepest));
+    if (depth > kDeepestNesting)
+      throw ArgumentError("onnx: functions or subgraphs are nested deeper than " + std::to_string(kDeepestNesting));
   }
 
   const Functions& functions_;
@@ -155,6 +170,7 @@ std::string key_of(const std::string& domain, const std::string& op) { return do
 void check(const ::onnx::GraphProto& graph, const Functions& functions) {
   Checker checker(functions);
   checker.graph(graph, nullptr, 0);
+  checker.check_own();
   checker.finish();
 }
 

@@ -10,6 +10,7 @@ namespace samebytes::onnx {
 
 using Functions = std::map<std::string, const ::onnx::FunctionProto*>;  // by key_of()
 
+constexpr int kDeepestNesting = 32;  // functions and subgraphs inside each other
 constexpr int kNewestOpset = 28, kOldestOpset = 7;
 
 std::string key_of(const std::string& domain, const std::string& op);

@@ -117,13 +117,13 @@ Outputs power(const Call& call) {
 // Folds a list of inputs.
 template <class Op>
 Outputs folded(const Call& call, Op op) {
-  Item all = call.at(0);
+  Call two = call;
+  two.in = {call.at(0)};
   for (std::size_t i = 1; i < call.in.size(); ++i) {
-    Call two = call;
-    two.in = {all, call.at(i)};
-    all = op(two).at(0);
+    two.in = {two.in[0], call.at(i)};
+    two.in = {op(two).at(0)};
   }
-  return {all};
+  return two.in;
 }
 Outputs larger(const Call& call) {
   return folded(
@@ -148,10 +148,9 @@ Outputs clipped(const Call& call) {
   if (!call.is_floating()) {
     auto values = ints_of(call.at(0));
     if (call.type() == Type::u64) call.refuse("uint64 is not supported");
-    if (call.has(1))
-      for (auto& value : values) value = std::max(value, ints_of(call.at(1)).at(0));
-    if (call.has(2))
-      for (auto& value : values) value = std::min(value, ints_of(call.at(2)).at(0));
+    const std::int64_t least = call.has(1) ? ints_of(call.at(1)).at(0) : std::numeric_limits<std::int64_t>::min();
+    const std::int64_t most = call.has(2) ? ints_of(call.at(2)).at(0) : std::numeric_limits<std::int64_t>::max();
+    for (auto& value : values) value = std::min(std::max(value, least), most);
     return {ints_item(values, call.sizes(), call.type())};
   }
   if (call.has(1)) low = reals_of(call.at(1)).at(0);

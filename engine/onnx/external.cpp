@@ -23,7 +23,6 @@ struct ExternalData::Mapped {
 };
 
 std::shared_ptr<ExternalData::Mapped> ExternalData::open(const std::string& location) {
-  if (const auto known = files_.find(location); known != files_.end()) return known->second;
   const std::filesystem::path asked(location);
   std::error_code code;
   const auto folder = std::filesystem::weakly_canonical(folder_.empty() ? "." : folder_, code);
@@ -34,6 +33,7 @@ std::shared_ptr<ExternalData::Mapped> ExternalData::open(const std::string& loca
                   printable(location));
   if (location.empty() || asked.is_absolute() || inside.empty() || *inside.begin() == "..")
     throw IoError("onnx: external data '" + printable(location) + "' lie outside of the model's folder", location);
+  if (const auto known = files_.find(path.string()); known != files_.end()) return known->second;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   const auto fail = [&](const char* what, const char* why) {
     throw IoError(std::string("onnx: cannot ") + what + " the external data '" + location + "': " + why, path.string());
@@ -52,7 +52,8 @@ std::shared_ptr<ExternalData::Mapped> ExternalData::open(const std::string& loca
   ::close(file);
   if (!is_file) fail("map", "it is no regular file");
   if (mapped->size > 0 && mapped->data == nullptr) fail("map", std::strerror(error));
-  files_[location] = mapped;
+  files_[path.string()] = mapped;
+  bytes_ += mapped->size;
   return mapped;
 }
 
@@ -82,9 +83,7 @@ Item ExternalData::item(const ::onnx::TensorProto& proto) {
   if (is_floating(tensor.type) && bytes > 0 && offset % bytes_of(tensor.type) == 0)
     return item_of(adopt(mapped->data + offset, shape_of(tensor.sizes), dtype_of(tensor.type), [mapped] {}));
   copied_ += bytes;
-  std::size_t all = 0;
-  for (const auto& [name, file] : files_) all += file->size;
-  if (copied_ > 2 * all)
+  if (copied_ > 2 * bytes_)
     throw IoError("onnx: tensors of '" + location + "' lie over each other: they have more bytes than twice the file",
                   location);
   tensor.bytes.assign(mapped->data + offset, mapped->data + offset + bytes);

@@ -16,13 +16,15 @@ class ExternalData {
   explicit ExternalData(std::filesystem::path folder) : folder_(std::move(folder)) {}
   // Throws IoError for a path that leaves the folder, a file that is missing, and bytes outside of it.
   Item item(const ::onnx::TensorProto& proto);
+  std::size_t bytes() const { return bytes_; }  // of the files that tensors lie in, each once
 
  private:
   struct Mapped;
   std::shared_ptr<Mapped> open(const std::string& location);
 
   std::filesystem::path folder_;
-  std::map<std::string, std::shared_ptr<Mapped>> files_;
+  std::map<std::string, std::shared_ptr<Mapped>> files_;  // by path
+  std::size_t bytes_ = 0;
   std::size_t copied_ = 0;  // bytes of tensors that cannot use theirs where they lie
 };
 

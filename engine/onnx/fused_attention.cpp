@@ -111,7 +111,9 @@ int fuse_attention(::onnx::GraphProto& graph, int opset) {
   for (int i = 0; i < graph.node_size(); ++i) {
     if (!links.is(i, "Softmax", 1) || !is_over_last_axis(graph.node(i), opset)) continue;
     const auto made = fused(graph, links, i);
-    if (!made) continue;
+    // What an earlier attention has taken is no part of another one.
+    if (!made || std::any_of(made->parts.begin(), made->parts.end(), [&](int part) { return gone.contains(part); }))
+      continue;
     gone.insert(made->parts.begin(), made->parts.end());
     instead[made->last] = made->node;
   }

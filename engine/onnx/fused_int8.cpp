@@ -55,7 +55,7 @@ void put(NodeProto& node, const Steps& steps) {
 }
 Steps steps_of(const Call& call) {
   const Steps steps{static_cast<float>(call.real("input_scale", 1)), call.integer("lowest", 0),
-                    call.integer("highest", 0), static_cast<Type>(call.integer("to", 1))};
+                    call.integer("highest", 0), call.element_type("to", Type::f32)};
   if (!is_floating(steps.to)) call.refuse("expected a floating result");
   return steps;
 }
@@ -116,8 +116,9 @@ class Fuser {
   }
   Type type_of_quantised(const NodeProto& node) const {
     if (!input(node, 2).empty()) return constants_.at(input(node, 2)).type;
-    const auto type = static_cast<Type>(number(node, "output_dtype", 0));
-    return type == Type::none ? Type::u8 : type;
+    const Int asked = number(node, "output_dtype", 0);
+    if (asked < 0 || asked > 255) return Type::none;
+    return asked == 0 ? Type::u8 : static_cast<Type>(asked);
   }
 
   std::optional<Steps> steps_of_pair(const NodeProto& up, const NodeProto& down) const {
@@ -230,17 +231,7 @@ class Fuser {
 
   // Nodes of pairs and weights that nobody reads any more.
   void drop_unread() {
-    for (bool is_left = true; is_left;) {
-      const Links now(graph_);
-      std::set<int> unread;
-      for (int i = 0; i < graph_.node_size(); ++i) {
-        const NodeProto& node = graph_.node(i);
-        if (node.output_size() == 1 && spare_.contains(node.output(0)) && !now.is_read(node.output(0)))
-          unread.insert(i);
-      }
-      is_left = !unread.empty();
-      leave_out(graph_, unread);
-    }
+    leave_out_unread(graph_, [&](int i) { return spare_.contains(graph_.node(i).output(0)); });
   }
 
   struct Rounded {

@@ -23,7 +23,8 @@ class HeadFinder {
   explicit HeadFinder(const ::onnx::GraphProto& graph) : graph_(graph) {
     for (const auto& tensor : graph.initializer()) tensors_[tensor.name()] = &tensor;
     for (const auto& node : graph.node())
-      for (const auto& output : node.output()) makers_[output] = &node;
+      for (const auto& output : node.output())
+        if (!output.empty()) makers_[output] = &node;
   }
 
   FoundHead find() {
@@ -38,7 +39,7 @@ class HeadFinder {
       if (op == "Softmax") found_.head.gives_probabilities = true;
       if (op != "Softmax" && op != "LogSoftmax" && op != "Identity" && op != "Dropout" && op != "Flatten")
         refuse(shown(node) + " is in the way");
-      value = node.input(0);
+      value = input(node, 0);
     }
   }
 
@@ -51,6 +52,10 @@ class HeadFinder {
     const auto at = makers_.find(value);
     if (at == makers_.end()) refuse("no node makes '" + value + "'");
     return *at->second;
+  }
+  static const std::string& input(const Node& node, int place) {
+    if (place >= node.input_size()) refuse(shown(node) + " has " + std::to_string(node.input_size()) + " inputs");
+    return node.input(place);
   }
   const ::onnx::TensorProto* tensor(const Node& node, int input) const {
     if (input >= node.input_size()) return nullptr;
@@ -87,7 +92,7 @@ class HeadFinder {
 
   FoundHead matmul(const Node& node, const std::string& bias) {
     if (const auto* const weight = tensor(node, 1)) return with(*weight, 1, bias);
-    const Node& before = maker(node.input(1));  // a transpose that the exporter left
+    const Node& before = maker(input(node, 1));  // a transpose that the exporter left
     const auto* const weight = tensor(before, 0);
     if (before.op_type() != "Transpose" || weight == nullptr)
       refuse("the weight of " + shown(node) + " is no parameter");
@@ -98,7 +103,7 @@ class HeadFinder {
     for (const int side : {0, 1}) {
       const auto* const bias = tensor(node, side);
       if (bias == nullptr) continue;
-      const Node& product = maker(node.input(1 - side));
+      const Node& product = maker(input(node, 1 - side));
       if (product.op_type() == "MatMul") return matmul(product, bias->name());
       refuse(shown(node) + " is in the way");
     }
@@ -134,7 +139,10 @@ void set_size(::onnx::GraphProto& graph, const std::string& tensor, int axis, st
 Head Model::head() const { return HeadFinder(file_->proto.graph()).find().head; }
 
 Model::Weight& Model::weight(const std::string& name) {
-  return *std::find_if(weights_.begin(), weights_.end(), [&](const Weight& weight) { return weight.name == name; });
+  const auto at =
+      std::find_if(weights_.begin(), weights_.end(), [&](const Weight& weight) { return weight.name == name; });
+  if (at == weights_.end()) throw ArgumentError("onnx: '" + printable(name) + "' is no parameter: it has integers");
+  return *at;
 }
 
 void Model::replace_head(std::int64_t classes) {

@@ -8,7 +8,15 @@
 
 namespace samebytes::onnx {
 
+namespace {
+
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 30;  // of windows, steps and pads
+
+}  // namespace
+
 Windows windows(const Call& call, std::vector<std::int64_t> kernel) {
+  if (call.rank() < 3)
+    call.refuse("expected [N, C, ...] with an axis at least, got " + std::to_string(call.rank()) + " axes");
   const std::size_t axes = static_cast<std::size_t>(call.rank()) - 2;
   Windows w;
   w.kernel = call.integers("kernel_shape", std::move(kernel));
@@ -20,10 +28,10 @@ Windows windows(const Call& call, std::vector<std::int64_t> kernel) {
   const std::string automatic = call.text("auto_pad", "NOTSET");
   for (std::size_t i = 0; i < axes; ++i) {
     for (const std::int64_t value : {w.kernel[i], w.stride[i], w.dilation[i]})
-      if (value < 1 || value > std::numeric_limits<int>::max())
-        call.refuse("a window has the size " + std::to_string(value));
+      if (value < 1 || value > kMostExtent) call.refuse("a window has the size " + std::to_string(value));
     if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
       const std::int64_t size = call.sizes()[i + 2], out = (size + w.stride[i] - 1) / w.stride[i];
+      if (size > kMostExtent) call.refuse("an axis has the size " + std::to_string(size));
       const std::int64_t all =
           std::max<std::int64_t>(0, (out - 1) * w.stride[i] + (w.kernel[i] - 1) * w.dilation[i] + 1 - size);
       pads[i] = automatic == "SAME_UPPER" ? all / 2 : all - all / 2;
@@ -31,7 +39,10 @@ Windows windows(const Call& call, std::vector<std::int64_t> kernel) {
     } else if (automatic == "VALID") {
       pads[i] = pads[i + axes] = 0;
     }
-    if (pads[i] < 0 || pads[i + axes] < 0) call.refuse("negative pads are not supported");
+    for (const std::int64_t pad : {pads[i], pads[i + axes]}) {
+      if (pad < 0) call.refuse("negative pads are not supported");
+      if (pad > kMostExtent) call.refuse("a pad of " + std::to_string(pad));
+    }
   }
   w.before.assign(pads.begin(), pads.begin() + std::ssize(pads) / 2);
   w.after.assign(pads.begin() + std::ssize(pads) / 2, pads.end());
@@ -49,6 +60,12 @@ Conv2dOptions conv2d_options(const Windows& windows, int groups) {
 
 namespace {
 
+int groups_of(const Call& call) {
+  const std::int64_t groups = call.integer("group", 1);
+  if (groups < 1 || groups > std::numeric_limits<int>::max()) call.refuse("group is " + std::to_string(groups));
+  return static_cast<int>(groups);
+}
+
 Outputs convolution(const Call& call) {
   if (!call.is_floating() || call.rank() < 3 || call.rank() > 5)
     call.refuse("expected floating [N, C, ...] of 3 to 5 axes");
@@ -58,7 +75,7 @@ Outputs convolution(const Call& call) {
   const Windows w = windows(call, {of_weight.begin() + 2, of_weight.end()});
   const Array x = stored(call.at(0), channels_last(rank));
   const Array weight = stored(call.at(1), taps_first(rank)), bias = call.optional(2);
-  const int groups = static_cast<int>(call.integer("group", 1));
+  const int groups = groups_of(call);
   const auto &s = w.stride, &p = w.before, &e = w.after, &d = w.dilation;
   Array y;
   if (rank == 3) y = conv1d(x, weight, bias, conv1d_options(w, groups));
@@ -77,8 +94,11 @@ void pad_to_shape(const Call& call, Windows& w, const std::vector<std::int64_t>&
   const bool is_same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   const Sizes wanted = call.integers("output_shape");
   if (wanted.empty() && !is_same) return;
+  for (const std::int64_t size : wanted)
+    if (size < 0 || size > kMostExtent) call.refuse("output_shape has the size " + std::to_string(size));
   for (std::size_t i = 0; i < w.kernel.size(); ++i) {
     const std::int64_t in = call.sizes()[i + 2];
+    if (in > kMostExtent) call.refuse("an axis has the size " + std::to_string(in));
     if (!wanted.empty() && wanted.size() < w.kernel.size()) call.refuse("output_shape does not fit");
     const std::int64_t out = wanted.empty() ? in * w.stride[i] : wanted[wanted.size() - w.kernel.size() + i];
     const std::int64_t all = (in - 1) * w.stride[i] + extra[i] + (w.kernel[i] - 1) * w.dilation[i] + 1 - out;
@@ -113,8 +133,10 @@ Outputs transposed_convolution(const Call& call) {
   Windows w = windows(call, {of_weight.begin() + 2, of_weight.end()});
   const auto extra = call.integers("output_padding", std::vector<std::int64_t>(rank - 2, 0));
   if (extra.size() != rank - 2) call.refuse("output_padding does not fit");
+  for (const std::int64_t size : extra)
+    if (size < 0 || size > kMostExtent) call.refuse("output_padding has the size " + std::to_string(size));
   pad_to_shape(call, w, extra);
-  const int groups = static_cast<int>(call.integer("group", 1));
+  const int groups = groups_of(call);
   const Array x = stored(call.at(0), channels_last(rank)), weight = stored(call.at(1), taps_first(rank));
   const auto &s = w.stride, &d = w.dilation;
   // Without padding; the sides are cut afterwards, as they may differ. The bias comes last: what a larger result has
@@ -136,25 +158,29 @@ Outputs transposed_convolution(const Call& call) {
 // The convolution of what is sampled at each tap's place plus its offset (Dai et al. 2017), zeros outside.
 Outputs deformed_convolution(const Call& call) {
   if (!call.is_floating() || call.rank() != 4) call.refuse("expected floating [N, C, H, W]");
-  const Sizes of_weight = call.sizes(1);
+  const Sizes of_weight = call.sizes(1), of_offset = call.sizes(2);
+  if (of_weight.size() != 4 || of_offset.size() != 4) call.refuse("expected a filter and offsets of four axes");
   const Windows w = windows(call, {of_weight.begin() + 2, of_weight.end()});
   const Array x = stored(call.at(0), channels_last(4)), weight = stored(call.at(1), taps_first(4));
   const std::int64_t n = x.shape()[0], h = x.shape()[1], width = x.shape()[2], channels = x.shape()[3];
   const std::int64_t taps = w.kernel[0] * w.kernel[1], sets = call.integer("offset_group", 1),
                      groups = call.integer("group", 1), filters = weight.shape()[3];
-  const Sizes of_offset = call.sizes(2);
-  if (of_offset.size() != 4 || sets < 1 || of_offset[1] != sets * taps * 2 || channels % sets != 0 || groups < 1 ||
-      channels % groups != 0 || filters % groups != 0)
+  if (sets < 1 || sets > std::max<std::int64_t>(channels, 1) || of_offset[1] != count({sets, taps, 2}) ||
+      channels % sets != 0 || groups < 1 || groups > std::max<std::int64_t>(channels, 1) || channels % groups != 0 ||
+      filters % groups != 0)
     call.refuse("the offsets or groups do not fit the filter");
   const std::int64_t oh = of_offset[2], ow = of_offset[3];
   // [N, sets, taps, (y, x), OH, OW] -> [N, OH, OW, sets, taps, 2]
   const Array offset =
       transpose(reshape(call.array(2), {n, sets, taps, 2, oh, ow}), std::vector<int>{0, 4, 5, 1, 2, 3});
-  std::vector<float> base;  // the place of each tap without an offset, [OH, OW, taps, (y, x)]
+  if (count(call.sizes()) == 0) return {ordered(zeros({n, oh, ow, filters}, x.dtype()), channels_last(4))};
+  std::vector<float> base(
+      std::size_t(list_count({oh, ow, taps, 2})));  // the place of each tap without an offset, [OH, OW, taps, (y, x)]
   for (std::int64_t i = 0; i < oh * ow * taps; ++i) {
     const std::int64_t tap = i % taps, up = tap / w.kernel[1], column = i / taps % ow, row = i / taps / ow;
-    base.push_back(static_cast<float>(row * w.stride[0] - w.before[0] + up * w.dilation[0]));
-    base.push_back(static_cast<float>(column * w.stride[1] - w.before[1] + tap % w.kernel[1] * w.dilation[1]));
+    base[std::size_t(2 * i)] = static_cast<float>(row * w.stride[0] - w.before[0] + up * w.dilation[0]);
+    base[std::size_t(2 * i + 1)] =
+        static_cast<float>(column * w.stride[1] - w.before[1] + tap % w.kernel[1] * w.dilation[1]);
   }
   const Array at = offset + reshape(astype(array(base, {oh, ow, 1, taps, 2}), offset.dtype()), {1, oh, ow, 1, taps, 2});
   const auto part = [&](const Array& a, std::int64_t axis, std::int64_t k) {

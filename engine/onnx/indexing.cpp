@@ -39,12 +39,13 @@ Outputs gathered(const Call& call) {
     return {item_of(take(call.array(), counted, axis), call.type())};
   }
   const auto index = indices(call, 1, n);
+  std::vector<std::int64_t> from;
+  if (list_count(result) == 0) return {moved(call.at(0), result, from)};
   std::int64_t inner = 1, outer = 1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (static_cast<int>(i) < axis) outer *= sizes[i];
     if (static_cast<int>(i) > axis) inner *= sizes[i];
   }
-  std::vector<std::int64_t> from;
   for (std::int64_t o = 0; o < outer; ++o)
     for (const std::int64_t at : index)
       for (std::int64_t k = 0; k < inner; ++k) from.push_back((o * n + at) * inner + k);
@@ -75,6 +76,8 @@ Outputs gathered_nd(const Call& call) {
   if (of_index.empty() || batch < 0 || batch >= std::ssize(of_index)) call.refuse("batch_dims is outside");
   const std::int64_t length = of_index.back();
   if (batch + length > std::ssize(sizes)) call.refuse("the index names more axes than there are");
+  for (std::int64_t i = 0; i < batch; ++i)
+    if (of_index.at(std::size_t(i)) != sizes.at(std::size_t(i))) call.refuse("the batches of the index are others");
   Sizes result(of_index.begin(), of_index.end() - 1);
   result.insert(result.end(), sizes.begin() + batch + length, sizes.end());
   if (stays_on_device(call) && batch == 0 && length > 0) {  // places of rows, counted on the device
@@ -94,13 +97,13 @@ Outputs gathered_nd(const Call& call) {
   }
   const auto index = ints_of(call.at(1));
   const auto strides = strides_of(sizes);
+  std::vector<std::int64_t> from;
+  if (list_count(result) == 0) return {moved(call.at(0), result, from)};
+  if (length == 0) call.refuse("an empty index is not supported");
   std::int64_t inner = 1, batches = 1;
   for (std::size_t i = std::size_t(batch + length); i < sizes.size(); ++i) inner *= sizes[i];
   for (std::size_t i = 0; i < std::size_t(batch); ++i) batches *= sizes[i];
-  const std::int64_t rows = length == 0 ? 0 : std::ssize(index) / length,
-                     whole = count(sizes) / std::max<std::int64_t>(batches, 1);
-  if (length == 0 || batches == 0) call.refuse("an empty index is not supported");
-  std::vector<std::int64_t> from;
+  const std::int64_t rows = std::ssize(index) / length, whole = count(sizes) / batches;
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t base = row / (rows / batches) * whole;
     for (std::int64_t k = 0; k < length; ++k) {
@@ -124,10 +127,10 @@ Outputs padded_integers(const Call& call, const std::vector<PadWidth>& widths, P
     result[k] += widths[k].before + widths[k].after;
     if (result[k] < 0) call.refuse("negative pads leave nothing");
   }
+  std::vector<std::int64_t> values(static_cast<std::size_t>(list_count(result)));
   const auto in = ints_of(call.at(0));
   const auto strides = strides_of(sizes), own = strides_of(result);
   const std::int64_t value = call.has(2) && !is_nothing(call.at(2)) ? ints_of(call.at(2)).at(0) : 0;
-  std::vector<std::int64_t> values(static_cast<std::size_t>(count(result)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::int64_t from = 0;
     bool is_inside = true;
@@ -143,7 +146,7 @@ Outputs padded_integers(const Call& call, const std::vector<PadWidth>& widths, P
         at = (at % period + period) % period;
         at = at < n ? at : period - at;
       }
-      from += at * strides[k];
+      if (is_inside) from += at * strides[k];
     }
     values[i] = is_inside ? in.at(static_cast<std::size_t>(from)) : value;
   }
@@ -204,7 +207,7 @@ Outputs filled(const Call& call) {
   Item value = given == call.attributes.end() ? item_of(zeros(Shape{1})) : item_of(tensor_of(given->second->t()));
   if (count(sizes_of(value)) != 1) call.refuse("its value is not one number");
   if (is_floating(value.type)) return {item_of(full(shape_of(sizes), reals_of(value).at(0), dtype_of(value.type)))};
-  const std::vector<std::int64_t> values(static_cast<std::size_t>(count(sizes)), ints_of(value).at(0));
+  const std::vector<std::int64_t> values(static_cast<std::size_t>(list_count(sizes)), ints_of(value).at(0));
   return {ints_item(values, sizes, value.type)};
 }
 
@@ -242,6 +245,7 @@ Outputs triangle(const Call& call) {
                      columns = sizes.back();
   const bool is_upper = call.integer("upper", 1) != 0;
   if (count(sizes) == 0) return {call.at(0)};
+  list_count({rows, columns});
   std::vector<std::int64_t> keeps;
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) keeps.push_back(is_upper ? j - i >= k : j - i <= k);
@@ -263,10 +267,12 @@ Outputs triangle(const Call& call) {
 Outputs nonzero(const Call& call) {
   const Sizes sizes = call.sizes();
   const auto strides = strides_of(sizes);
+  list_count(sizes);
   const auto values = reals_of(call.at(0));
   std::vector<std::int64_t> found, result;
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i] != 0) found.push_back(static_cast<std::int64_t>(i));
+  list_count({std::ssize(sizes), std::ssize(found)});
   for (std::size_t k = 0; k < sizes.size(); ++k)
     for (const std::int64_t at : found) result.push_back(at / strides[k] % sizes[k]);
   return {ints_item(result, {std::ssize(sizes), std::ssize(found)})};
@@ -279,11 +285,12 @@ Outputs columns(const Call& call) {
   const std::int64_t width = sizes.back();
   const auto index = indices(call, 1, width);
   const std::int64_t rows = count(sizes) / std::max<std::int64_t>(width, 1);
-  std::vector<std::int64_t> from;
-  for (std::int64_t row = 0; row < rows; ++row)
-    for (const std::int64_t at : index) from.push_back(row * width + at);
   if (sizes.size() == 1) sizes.insert(sizes.begin(), 1);
   sizes.back() = std::ssize(index);
+  std::vector<std::int64_t> from;
+  if (list_count(sizes) == 0) return {moved(call.at(0), sizes, from)};
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (const std::int64_t at : index) from.push_back(row * width + at);
   return {moved(call.at(0), sizes, from)};
 }
 

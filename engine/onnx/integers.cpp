@@ -145,18 +145,17 @@ Item converted(const Call& call, Type to) {
 }
 
 Outputs cast(const Call& call) {
-  const std::int64_t to = call.integer("to", 0);
-  if (to < 0 || to > 16 || call.has_attribute("round_mode")) call.refuse("the element type is not supported");
-  return {converted(call, static_cast<Type>(to))};
+  if (call.has_attribute("round_mode")) call.refuse("a round_mode is not supported");
+  return {converted(call, call.element_type("to", Type::f32))};
 }
 Outputs cast_like(const Call& call) { return {converted(call, call.type(1))}; }
 
 // The same bits as another type of the same width.
 Outputs bits_as(const Call& call) {
-  const auto to = static_cast<Type>(call.integer("to", 0));
+  const Type to = call.element_type("to", Type::f32);
   Tensor tensor = on_host(call.at(0));
-  if (call.integer("to", 0) > 16 || bytes_of(to) == 0 || bytes_of(to) != bytes_of(tensor.type))
-    call.refuse("the element type is not supported, or has another width than " + name_of(tensor.type));
+  if (bytes_of(to) != bytes_of(tensor.type))
+    call.refuse(name_of(to) + " has another width than " + name_of(tensor.type));
   tensor.type = to;
   return {item_of(std::move(tensor))};
 }

@@ -63,6 +63,25 @@ void widen(const Tensor& tensor, std::vector<std::int64_t>& out) {
 }
 
 thread_local std::int64_t most_elements = Shape::kMostElements;
+constexpr std::int64_t kMostOfList = std::int64_t{1} << 28;
+constexpr std::size_t kMostAxes = 64;
+
+std::int64_t count_below(const Sizes& sizes, std::int64_t most) {
+  if (sizes.size() > kMostAxes)
+    throw ArgumentError("onnx: a shape has " + std::to_string(sizes.size()) + " axes, expected at most " +
+                        std::to_string(kMostAxes));
+  std::int64_t n = 1;
+  bool is_empty = false;
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || (size > 0 && n > most / size))
+      throw ArgumentError("onnx: a shape has the size " + std::to_string(size) + ", which is negative or too large");
+    if (size == 0)
+      is_empty = true;
+    else
+      n *= size;
+  }
+  return is_empty ? 0 : n;
+}
 
 }  // namespace
 
@@ -101,7 +120,8 @@ std::string name_of(Type type) {
   static constexpr const char* names[] = {"none",   "float",  "uint8", "int8", "uint16",  "int16",
                                           "int32",  "int64",  "",      "bool", "float16", "double",
                                           "uint32", "uint64", "",      "",     "bfloat16"};
-  return names[static_cast<std::size_t>(type)];
+  const auto place = static_cast<std::size_t>(type);
+  return place < std::size(names) && *names[place] != '\0' ? names[place] : "type " + std::to_string(place);
 }
 
 Dtype dtype_of(Type type) {
@@ -130,19 +150,8 @@ Type type_of(Dtype dtype) {
   return Type::none;
 }
 
-std::int64_t count(const Sizes& sizes) {
-  std::int64_t n = 1;
-  bool is_empty = false;
-  for (const std::int64_t size : sizes) {
-    if (size < 0 || (size > 0 && n > most_elements / size))
-      throw ArgumentError("onnx: a shape has the size " + std::to_string(size) + ", which is negative or too large");
-    if (size == 0)
-      is_empty = true;
-    else
-      n *= size;
-  }
-  return is_empty ? 0 : n;
-}
+std::int64_t count(const Sizes& sizes) { return count_below(sizes, most_elements); }
+std::int64_t list_count(const Sizes& sizes) { return count_below(sizes, std::min(most_elements, kMostOfList)); }
 
 Shape shape_of(const Sizes& sizes) { return Shape(std::span<const std::int64_t>(sizes)); }
 
@@ -166,6 +175,8 @@ Item item_of(const Array& array, Type type) {
 
 Item item_of(Tensor tensor) {
   Item item;
+  if (tensor.type == Type::boolean)  // any byte but 0 is true
+    for (std::byte& byte : tensor.bytes) byte = std::byte{byte != std::byte{0}};
   item.type = tensor.type;
   if (is_floating(tensor.type))
     item.array = uploaded(tensor);
@@ -197,6 +208,10 @@ bool is_below(std::int64_t a, std::int64_t b, Type type) {
 }
 
 Item ints_item(const std::vector<std::int64_t>& values, const Sizes& sizes, Type type) {
+  if (is_floating(type) || bytes_of(type) == 0) throw ArgumentError("onnx: expected integers, got " + name_of(type));
+  if (count(sizes) != std::ssize(values))
+    throw ArgumentError("onnx: expected " + std::to_string(count(sizes)) + " values, got " +
+                        std::to_string(values.size()));
   Tensor tensor{type, sizes, std::vector<std::byte>(values.size() * bytes_of(type))};
   const std::size_t width = bytes_of(type);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -260,6 +275,7 @@ Order inverse(const Order& order) {
 }
 
 Tensor on_host(const Item& item) {
+  if (!item.defined()) throw ArgumentError("onnx: an input that the node needs is left out");
   if (item.host) return *item.host;
   check_readable(item.array);
   const Array array = contiguous(plain(item));
@@ -284,7 +300,7 @@ Tensor on_host(const Item& item) {
 
 std::vector<std::int64_t> ints_of(const Item& item) {
   const Tensor tensor = on_host(item);
-  std::vector<std::int64_t> out(static_cast<std::size_t>(count(tensor.sizes)));
+  std::vector<std::int64_t> out(static_cast<std::size_t>(list_count(tensor.sizes)));
   switch (tensor.type) {
     case Type::u8:
     case Type::boolean: widen<std::uint8_t>(tensor, out); break;
@@ -347,14 +363,15 @@ std::vector<std::int64_t> strides_of(const Sizes& sizes) {
   std::int64_t stride = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
     strides[i] = stride;
-    stride *= std::max<std::int64_t>(sizes[i], 1);
+    // Of a tensor without values the others may multiply to more than there are numbers.
+    if (__builtin_mul_overflow(stride, std::max<std::int64_t>(sizes[i], 1), &stride)) stride = Shape::kMostElements;
   }
   return strides;
 }
 
 std::vector<std::int64_t> positions(const Sizes& of, const Sizes& sizes) {
   const auto out_strides = strides_of(sizes), in_strides = strides_of(of);
-  std::vector<std::int64_t> from(static_cast<std::size_t>(count(sizes)));
+  std::vector<std::int64_t> from(static_cast<std::size_t>(list_count(sizes)));
   const std::size_t skip = sizes.size() - of.size();
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::int64_t at = 0;

@@ -34,6 +34,8 @@ Type type_of(Dtype dtype);
 
 // Throws ArgumentError where sizes are negative, their product overflows or is above that of a MostElements.
 std::int64_t count(const Sizes& sizes);
+// The same for values that become a list on the host, which has 2^28 at most.
+std::int64_t list_count(const Sizes& sizes);
 // While one lives, the thread's count() refuses more elements than these. Scopes nest.
 class MostElements {
  public:
@@ -50,6 +52,7 @@ Sizes sizes_of(const Item& item);
 
 Item item_of(const Array& array, Type type = Type::none);  // none: the dtype's
 Item item_of(Tensor tensor);                               // floating ones are uploaded
+// Throws ArgumentError where the sizes ask for another number of values, or the type has no integers.
 Item ints_item(const std::vector<std::int64_t>& values, const Sizes& sizes, Type type = Type::i64);
 
 // As the model means it, uploaded if it is on the host; integers wider than 32 bits become i32 and must fit.

@@ -1,6 +1,7 @@
 // Who gives and who reads the values of a graph, for what rewrites it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,7 +17,8 @@ class Links {
  public:
   explicit Links(const ::onnx::GraphProto& graph) : graph_(graph) {
     for (int i = 0; i < graph.node_size(); ++i) {
-      for (const auto& output : graph.node(i).output()) maker_[output] = i;
+      for (const auto& output : graph.node(i).output())
+        if (!output.empty()) maker_[output] = i;
       read(graph.node(i), i);
     }
     for (const auto& output : graph.output()) ++readers_[output.name()];
@@ -30,7 +32,10 @@ class Links {
   // The node that gives `value`, if it has this one result and nothing else reads it.
   std::optional<int> only(const std::string& value) const {
     const auto at = maker_.find(value);
-    if (at == maker_.end() || readers_.at(value) != 1 || graph_.node(at->second).output_size() != 1) return {};
+    const auto readers = readers_.find(value);
+    if (at == maker_.end() || readers == readers_.end() || readers->second != 1 ||
+        graph_.node(at->second).output_size() != 1)
+      return {};
     return at->second;
   }
   std::optional<int> reader(const std::string& value) const {
@@ -59,6 +64,7 @@ class Links {
  private:
   void read(const ::onnx::NodeProto& node, int place) {
     for (const auto& input : node.input()) {
+      if (input.empty()) continue;
       ++readers_[input];
       last_reader_[input] = place;
     }
@@ -86,6 +92,28 @@ inline void leave_out(::onnx::GraphProto& graph, const std::set<int>& gone) {
   for (int i = 0; i < graph.node_size(); ++i)
     if (!gone.contains(i)) kept.Add()->Swap(graph.mutable_node(i));
   graph.mutable_node()->Swap(&kept);
+}
+
+// Leaves out the nodes that may go and whose one result nobody reads, and those that only they read.
+inline void leave_out_unread(::onnx::GraphProto& graph, const std::function<bool(int)>& may_go) {
+  std::map<std::string, int> readers;
+  const auto count = [&](const auto& self, const ::onnx::GraphProto& part) -> void {
+    for (const auto& node : part.node()) {
+      for (const auto& input : node.input()) ++readers[input];
+      for (const auto& attribute : node.attribute())
+        if (attribute.has_g()) self(self, attribute.g());
+    }
+    for (const auto& output : part.output()) ++readers[output.name()];
+  };
+  count(count, graph);
+  std::set<int> gone;
+  for (int i = graph.node_size(); i-- > 0;) {
+    const ::onnx::NodeProto& node = graph.node(i);
+    if (node.output_size() != 1 || readers[node.output(0)] > 0 || !may_go(i)) continue;
+    gone.insert(i);
+    for (const auto& input : node.input()) --readers[input];
+  }
+  leave_out(graph, gone);
 }
 
 }  // namespace samebytes::onnx

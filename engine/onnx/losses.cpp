@@ -14,8 +14,9 @@ Array likelihood_loss(const Call& call, const Array& logs) {
   if (sizes.size() < 2 || result.size() + 1 != sizes.size()) call.refuse("expected [N, C, ...] and classes [N, ...]");
   const std::int64_t classes = sizes[1], inner = count({sizes.begin() + 2, sizes.end()});
   const auto target = ints_of(call.at(1));
-  if (count(result) * classes != count(sizes) || target.empty())
-    call.refuse("its classes do not fit, or there are none");
+  Sizes without_classes = sizes;
+  without_classes.erase(without_classes.begin() + 1);
+  if (result != without_classes || target.empty()) call.refuse("its classes do not fit, or there are none");
   const bool ignores = call.has_attribute("ignore_index");
   const std::int64_t ignored = call.integer("ignore_index", 0);
   std::vector<std::int64_t> from, of_class;

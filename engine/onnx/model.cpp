@@ -130,7 +130,6 @@ void fold_constants(::onnx::GraphProto& graph, const Functions& functions, std::
   static const std::set<std::string> excluded{"Dropout",       "BatchNormalization", "ConvBatchNormalization",
                                               "Bernoulli",     "Multinomial",        "RandomNormal",
                                               "RandomUniform", "RandomNormalLike",   "RandomUniformLike"};
-  Runner runner(functions, false);
   Scope scope;
   scope.values = constants;
   google::protobuf::RepeatedPtrField<::onnx::NodeProto> kept;
@@ -144,7 +143,7 @@ void fold_constants(::onnx::GraphProto& graph, const Functions& functions, std::
       inside.outer = &scope;
       try {
         const MostElements limit(static_cast<std::int64_t>(bytes_left / sizeof(std::int64_t)));
-        runner.node(node, inside, opset, {});
+        Runner(functions, false, bytes_left).node(node, inside, opset);
         std::size_t bytes = 0;
         for (auto& [name, item] : inside.values)
           bytes += static_cast<std::size_t>(count(sizes_of(item))) * bytes_of(item.type);
@@ -191,6 +190,7 @@ Model load(const std::string& path, const LoadOptions& options) {
   *file->running.mutable_output() = graph.output();
   fuse_attention(file->running, opset);
   fuse_norms(file->running);
+  if (graph.output_size() == 0) throw ArgumentError("onnx: the model has no output");
   if (graph.sparse_initializer_size() > 0) throw ArgumentError("onnx: sparse initializers are not supported");
 
   std::set<std::string> initializers;
@@ -201,8 +201,6 @@ Model load(const std::string& path, const LoadOptions& options) {
     if (!initializers.insert(proto.name()).second)
       throw ArgumentError("onnx: the initializer '" + proto.name() + "' exists twice");
     const Item item = external.item(proto);
-    if (proto.data_location() == ::onnx::TensorProto::EXTERNAL)
-      file_bytes += static_cast<std::size_t>(count(sizes_of(item))) * bytes_of(item.type);
     if (!is_floating(item.type) || all_uses(uses, proto.name(), is_setting)) {
       file->constants[proto.name()] = item;
       continue;
@@ -221,6 +219,7 @@ Model load(const std::string& path, const LoadOptions& options) {
     clear_values(proto);
     model.weights_.push_back(std::move(weight));
   }
+  file_bytes += external.bytes();
   const auto& running = file->running.node();
   const bool is_quantised = std::any_of(running.begin(), running.end(), is_dequantised);
   constexpr std::size_t kAnyBytes = std::size_t{4} << 20;  // of constants, that may always be made
@@ -310,7 +309,7 @@ std::map<std::string, Value> Model::read(const std::map<std::string, Value>& inp
     scope.values[input.name()] = bound(input, given->second, symbols);
   }
   Runner runner(file_->functions, is_training());
-  runner.nodes(file_->running.node(), scope, opset_of(file_->proto.opset_import()), {});
+  runner.nodes(file_->running.node(), scope, opset_of(file_->proto.opset_import()));
   std::map<std::string, Value> result;
   for (const std::string& name : file_->outputs) {
     const Item& item = scope.at(name);

@@ -28,7 +28,7 @@ Outputs normalised(const Call& call, Item images) {
   const Order order = rank > 2 ? channels_last(rank) : Order{};
   const Array x = stored(images, order), scale = call.array(1), shift = call.array(2);
   images = {};
-  const Array mean = call.at(3).array, variance = call.at(4).array;
+  const Array mean = call.floating(3), variance = call.floating(4);
   const auto eps = static_cast<float>(call.real("epsilon", double(1e-5f)));
   const auto momentum = static_cast<float>(1.0 - call.real("momentum", double(0.9f)));
   const bool is_asked = call.integer("training_mode", 0) != 0;
@@ -125,7 +125,8 @@ Outputs local_response(const Call& call) {
   if (call.rank() < 3) call.refuse("expected [N, C, ...]");
   const std::int64_t size = call.integer("size", 1), channels = x.shape()[1];
   const double alpha = call.real("alpha", double(1e-4f)), beta = call.real("beta", 0.75), bias = call.real("bias", 1.0);
-  if (size < 1 || size > channels + 1) call.refuse("its size is outside");
+  constexpr std::int64_t kMostSize = 4096;  // a sum of its own for each
+  if (size < 1 || size > channels + 1 || size > kMostSize) call.refuse("its size is outside");
   std::vector<PadWidth> widths(static_cast<std::size_t>(call.rank()));
   widths[1] = {(size - 1) / 2, size - 1 - (size - 1) / 2};
   const Array around = pad(square(x), widths);

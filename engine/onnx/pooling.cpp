@@ -107,13 +107,16 @@ Outputs unpooling(const Call& call) {
   const Sizes sizes = call.sizes();
   if (call.sizes(1) != sizes) call.refuse("expected one index for each value");
   Sizes out(sizes.begin() + 2, sizes.end());
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = (out[i] - 1) * w.stride[i] + w.kernel[i] - w.before[i] - w.after[i];
-  const std::int64_t places = count(out);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] < 1) call.refuse("an empty image is not supported");
+    out[i] = count({out[i] - 1, w.stride[i]}) + w.kernel[i] - w.before[i] - w.after[i];
+    if (out[i] < 1) call.refuse("the pads leave nothing of an axis");
+  }
+  const std::int64_t places = count(out), all = count({places, sizes[0], sizes[1]});
+  if (places > std::numeric_limits<std::int32_t>::max()) call.refuse("there are more places than i32 can count");
   std::vector<std::int64_t> index = ints_of(call.at(1));
   for (std::int64_t& place : index) {
-    if (place < 0 || place >= places * sizes[0] * sizes[1])
-      call.refuse("the index " + std::to_string(place) + " is outside");
+    if (place < 0 || place >= all) call.refuse("the index " + std::to_string(place) + " is outside");
     place %= places;
   }
   const Array x = stored(call.at(0), channels_last(rank)),

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "onnx/registry.h"
+#include "onnx/windows.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -10,6 +11,16 @@ namespace samebytes::onnx {
 namespace {
 
 using Int = std::int64_t;
+
+constexpr std::size_t kFactor = 2, kTerm = 4;  // bytes of what is multiplied and of what is added, at most
+
+// The integers of an input, so narrow that no sum of them or of their products overflows.
+std::vector<Int> narrow_ints(const Call& call, std::size_t i, std::size_t bytes) {
+  if (bytes_of(call.type(i)) > bytes)
+    call.refuse("input " + std::to_string(i) + " is " + name_of(call.type(i)) + ", expected integers of at most " +
+                std::to_string(8 * bytes) + " bits");
+  return ints_of(call.at(i));
+}
 
 struct Range {
   double low, high;
@@ -27,7 +38,7 @@ Range range_of(const Call& call, Type type) {
 
 // Which scale belongs to each element: one for all, one along an axis, or one for each block of an axis.
 std::vector<std::size_t> scales_of(const Call& call, const Sizes& sizes, const Sizes& scale, Int axis_asked) {
-  std::vector<std::size_t> at(static_cast<std::size_t>(count(sizes)), 0);
+  std::vector<std::size_t> at(static_cast<std::size_t>(list_count(sizes)), 0);
   if (count(scale) == 1) return at;
   const int axis = call.axis(axis_asked, static_cast<int>(sizes.size()));
   const auto strides = strides_of(sizes), own = strides_of(scale);
@@ -39,9 +50,9 @@ std::vector<std::size_t> scales_of(const Call& call, const Sizes& sizes, const S
   }
   const Int block = call.integer("block_size", 0);
   if (block < 1 || scale.size() != sizes.size()) call.refuse("the scale has another rank");
+  const Int blocks = sizes[k] == 0 ? 0 : (sizes[k] - 1) / block + 1;
   for (std::size_t axis_of = 0; axis_of < sizes.size(); ++axis_of)
-    if (axis_of == k ? (sizes[k] + block - 1) / block != scale[k] : sizes[axis_of] != scale[axis_of])
-      call.refuse("the scale has another shape");
+    if ((axis_of == k ? blocks : sizes[axis_of]) != scale[axis_of]) call.refuse("the scale has another shape");
   for (std::size_t i = 0; i < at.size(); ++i) {
     Int place = 0;
     for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -53,18 +64,20 @@ std::vector<std::size_t> scales_of(const Call& call, const Sizes& sizes, const S
   return at;
 }
 
+// NaN, of 0 / 0 or an infinite scale, becomes 0.
 Int saturated(double value, const Range& range) {
+  if (std::isnan(value)) return 0;
   return static_cast<Int>(std::clamp(std::nearbyint(value), range.low, range.high));
 }
 
 Outputs quantised(const Call& call) {
-  Type to = call.has(2) ? call.type(2) : static_cast<Type>(call.integer("output_dtype", 0));
+  Type to = call.has(2) ? call.type(2) : call.element_type("output_dtype", Type::none);
   if (to == Type::none) to = Type::u8;
   const Range range = range_of(call, to);
   const Sizes sizes = call.sizes();
+  const auto which = scales_of(call, sizes, call.sizes(1), call.integer("axis", 1));
   const auto x = reals_of(call.at(0)), scale = reals_of(call.at(1));
   const auto zero = call.has(2) ? ints_of(call.at(2)) : std::vector<Int>(scale.size(), 0);
-  const auto which = scales_of(call, sizes, call.sizes(1), call.integer("axis", 1));
   std::vector<Int> result(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double q = static_cast<float>(x[i]) / static_cast<float>(scale[which[i]]);
@@ -75,9 +88,9 @@ Outputs quantised(const Call& call) {
 
 Outputs dequantised(const Call& call) {
   const Sizes sizes = call.sizes();
-  const auto x = ints_of(call.at(0));
+  const auto x = narrow_ints(call, 0, kTerm);
   const auto scale = reals_of(call.at(1));
-  const auto zero = call.has(2) ? ints_of(call.at(2)) : std::vector<Int>(scale.size(), 0);
+  const auto zero = call.has(2) ? narrow_ints(call, 2, kTerm) : std::vector<Int>(scale.size(), 0);
   const auto which = scales_of(call, sizes, call.sizes(1), call.integer("axis", 1));
   std::vector<float> result(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -111,10 +124,12 @@ struct Product {
   Sizes sizes;
 };
 std::vector<Int> without_zero(const Call& call, std::size_t i, std::size_t at, bool is_left) {
-  auto values = ints_of(call.at(i));
-  if (!call.has(at)) return values;
-  const auto zero = ints_of(call.at(at));
+  auto values = narrow_ints(call, i, kFactor);
   const Sizes sizes = call.sizes(i);
+  if (sizes.empty()) call.refuse("expected matrices, got a scalar");
+  if (!call.has(at)) return values;
+  const auto zero = narrow_ints(call, at, kFactor);
+  if (zero.empty()) call.refuse("a zero point has no value");
   const auto columns = static_cast<std::size_t>(sizes.back());
   for (std::size_t k = 0; k < values.size(); ++k) {
     const std::size_t which = zero.size() == 1 ? 0 : is_left ? k / columns % zero.size() : k % columns % zero.size();
@@ -131,8 +146,11 @@ Product product(const Call& call, const std::vector<Int>& a, Sizes of_a, const s
   const Int m = of_a[of_a.size() - 2], k = of_a.back(), n = of_b.back();
   const Sizes batch_a(of_a.begin(), of_a.end() - 2), batch_b(of_b.begin(), of_b.end() - 2);
   const Sizes batch = broadcast(batch_a, batch_b);
-  const auto from_a = positions(batch_a, batch), from_b = positions(batch_b, batch);
   Product result{{}, batch};
+  if (!is_row) result.sizes.push_back(m);
+  if (!is_column) result.sizes.push_back(n);
+  if (list_count(result.sizes) == 0) return result;
+  const auto from_a = positions(batch_a, batch), from_b = positions(batch_b, batch);
   for (std::size_t one = 0; one < from_a.size(); ++one)
     for (Int row = 0; row < m; ++row)
       for (Int column = 0; column < n; ++column) {
@@ -142,8 +160,6 @@ Product product(const Call& call, const std::vector<Int>& a, Sizes of_a, const s
                  b.at(static_cast<std::size_t>((from_b[one] * k + i) * n + column));
         result.values.push_back(sum);
       }
-  if (!is_row) result.sizes.push_back(m);
-  if (!is_column) result.sizes.push_back(n);
   return result;
 }
 
@@ -178,25 +194,24 @@ struct Convolved {
 };
 Convolved convolved(const Call& call, const std::vector<Int>& x, const Sizes& in, const std::vector<Int>& w,
                     const Sizes& taps) {
-  const std::size_t axes = in.size() - 2;
   if (in.size() < 3 || taps.size() != in.size()) call.refuse("expected images");
   if (call.text("auto_pad", "NOTSET") != "NOTSET") call.refuse("auto_pad is not supported");
-  const Sizes strides = call.integers("strides", Sizes(axes, 1)),
-              dilations = call.integers("dilations", Sizes(axes, 1)), pads = call.integers("pads", Sizes(2 * axes, 0));
+  const std::size_t axes = in.size() - 2;
+  const Sizes kernel(taps.begin() + 2, taps.end());
+  const Windows by = windows(call, kernel);
   const Int groups = call.integer("group", 1);
-  if (strides.size() != axes || dilations.size() != axes || pads.size() != 2 * axes || groups < 1 ||
-      taps[1] * groups != in[1] || taps[0] % groups != 0)
+  if (by.kernel != kernel || groups < 1 || in[1] % groups != 0 || taps[1] != in[1] / groups || taps[0] % groups != 0)
     call.refuse("its attributes do not fit the sizes");
   Convolved result{{}, {in[0], taps[0]}};
   for (std::size_t k = 0; k < axes; ++k) {
-    const Int size =
-        strides[k] > 0 ? (in[k + 2] + pads[k] + pads[k + axes] - dilations[k] * (taps[k + 2] - 1) - 1) / strides[k] + 1
-                       : 0;
-    if (size < 1) call.refuse("the windows do not fit");
-    result.sizes.push_back(size);
+    const Int room = in[k + 2] + by.before[k] + by.after[k] - by.dilation[k] * (kernel[k] - 1) - 1;
+    if (room < 0) call.refuse("the windows do not fit");
+    result.sizes.push_back(room / by.stride[k] + 1);
   }
+  const Int total = list_count(result.sizes);
+  if (total == 0) return result;
   const auto in_strides = strides_of(in), tap_strides = strides_of(taps), strides_out = strides_of(result.sizes);
-  const Int total = count(result.sizes), window = count(Sizes(taps.begin() + 1, taps.end()));
+  const Int window = count(Sizes(taps.begin() + 1, taps.end()));
   for (Int i = 0; i < total; ++i) {
     const Int image = i / strides_out[0], channel = i / strides_out[1] % taps[0],
               first = channel / (taps[0] / groups) * taps[1];
@@ -206,9 +221,9 @@ Convolved convolved(const Call& call, const std::vector<Int>& x, const Sizes& in
       bool is_inside = true;
       for (std::size_t k = 0; k < axes && is_inside; ++k) {
         const Int out = i / strides_out[k + 2] % result.sizes[k + 2], tap = t / tap_strides[k + 2] % taps[k + 2];
-        const Int place = out * strides[k] - pads[k] + tap * dilations[k];
+        const Int place = out * by.stride[k] - by.before[k] + tap * by.dilation[k];
         is_inside = place >= 0 && place < in[k + 2];
-        at += place * in_strides[k + 2];
+        if (is_inside) at += place * in_strides[k + 2];
       }
       if (is_inside) sum += x.at(std::size_t(at)) * w.at(static_cast<std::size_t>(channel * window + t));
     }
@@ -217,11 +232,14 @@ Convolved convolved(const Call& call, const std::vector<Int>& x, const Sizes& in
   return result;
 }
 std::vector<Int> weights_without_zero(const Call& call, std::size_t i, std::size_t at) {
-  auto values = ints_of(call.at(i));
+  auto values = narrow_ints(call, i, kFactor);
   if (!call.has(at)) return values;
-  const auto zero = ints_of(call.at(at));
-  const std::size_t each = values.size() / std::max<std::size_t>(zero.size(), 1);
-  for (std::size_t k = 0; k < values.size(); ++k) values[k] -= zero[zero.size() == 1 ? 0 : k / each];
+  const auto zero = narrow_ints(call, at, kFactor);
+  const Sizes sizes = call.sizes(i);
+  if (zero.size() != 1 && (zero.empty() || sizes.empty() || std::ssize(zero) != sizes[0]))
+    call.refuse("expected one zero point, or one for each filter, got " + std::to_string(zero.size()));
+  const std::size_t each = values.size() / zero.size();
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] -= zero[k / each];
   return values;
 }
 
@@ -235,7 +253,7 @@ Outputs quantised_convolution(const Call& call) {
   const Convolved made =
       convolved(call, weights_without_zero(call, 0, 2), call.sizes(0), weights_without_zero(call, 3, 5), call.sizes(3));
   const auto scale_x = reals_of(call.at(1)), scale_w = reals_of(call.at(4)), scale = reals_of(call.at(6));
-  const auto bias = call.has(8) ? ints_of(call.at(8)) : std::vector<Int>();
+  const auto bias = call.has(8) ? narrow_ints(call, 8, kTerm) : std::vector<Int>();
   const double zero = static_cast<double>(ints_of(call.at(7)).at(0));
   const Range range = range_of(call, call.type(7));
   const Int channels = made.sizes[1], each = strides_of(made.sizes)[1];

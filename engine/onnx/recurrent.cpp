@@ -15,6 +15,8 @@ namespace {
 using Int = std::int64_t;
 using Function = std::function<Array(const Array&)>;
 
+constexpr Int kMostStepsOfLayer = 1'000'000;  // one after the other
+
 Array part(const Array& a, int direction) { return squeeze(slice(a, 0, direction, direction + 1), 0); }
 
 // The gates of a [gates * hidden, ...] array in another order.
@@ -157,7 +159,11 @@ Outputs recurrent(const Call& call) {
   const Array given = call.floating(0), weight = call.floating(1), hidden = call.floating(2);
   if (weight.shape().rank() != 3 || hidden.shape().rank() != 3 || weight.shape()[0] != directions || call.rank() != 3)
     call.refuse("expected x and weights of three axes, and weights for each direction");
-  const Int width = hidden.shape()[2], rows = n_gates * width;
+  const Int width = hidden.shape()[2], rows = n_gates * width, samples = given.shape()[is_batch_first ? 0 : 1],
+            steps = given.shape()[is_batch_first ? 1 : 0];
+  if (call.has(4) && call.sizes(4) != Sizes{samples})
+    call.refuse("expected " + std::to_string(samples) + " lengths of sequences, got " +
+                shape_of(call.sizes(4)).to_string());
   const auto initial = [&](std::size_t i, int d) {
     if (!call.has(i)) return Array();
     return part(is_batch_first ? transpose(call.array(i), {1, 0, 2}) : call.array(i), d);
@@ -193,6 +199,9 @@ Outputs recurrent(const Call& call) {
       cs.push_back(made.c);
       continue;
     }
+    if (given.size() == 0 || steps > kMostStepsOfLayer)
+      call.refuse("expected 1 to " + std::to_string(kMostStepsOfLayer) +
+                  " steps of sequences that are not empty, got " + given.shape().to_string());
     if (call.has(4)) layer.ends = ints_of(call.at(4));
     const std::size_t first = names.empty() ? 0 : static_cast<std::size_t>(d) * usual.size();
     for (std::size_t i = 0; i < usual.size(); ++i)

@@ -76,12 +76,13 @@ Outputs reduced_integers(const Call& call, const std::vector<int>& axes, const S
   if (call.op != "ReduceSum" && call.op != "ReduceProd" && call.op != "ReduceMax" && call.op != "ReduceMin")
     call.refuse("integers are not supported");
   if (axes.empty()) return {call.at(0)};
+  const std::int64_t n = list_count(kept);
   const auto in = ints_of(call.at(0));
   const auto to = positions(kept, call.sizes());
   std::int64_t start = call.op == "ReduceProd" ? 1 : 0;
   if (in.empty() && call.op == "ReduceMax") start = lowest(call.type());
   if (in.empty() && call.op == "ReduceMin") start = ~lowest(call.type());  // two's complement: the largest
-  std::vector<std::int64_t> values(static_cast<std::size_t>(count(kept)), start);
+  std::vector<std::int64_t> values(static_cast<std::size_t>(n), start);
   std::vector<bool> is_set(values.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
     const auto at = static_cast<std::size_t>(to[i]);
@@ -153,9 +154,10 @@ Outputs soft(const Call& call) {
 // An axis of integers on the host: `f` gets the flat positions of each line along it, one after the other.
 template <class F>
 void along_lines(const Sizes& sizes, int axis, F f) {
+  if (count(sizes) == 0) return;
   const auto n = sizes.at(static_cast<std::size_t>(axis)), inner = strides_of(sizes).at(static_cast<std::size_t>(axis));
   std::vector<std::int64_t> line(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; n > 0 && i < count(sizes) / n; ++i) {
+  for (std::int64_t i = 0; i < count(sizes) / n; ++i) {
     for (std::int64_t k = 0; k < n; ++k) line.at(static_cast<std::size_t>(k)) = (i / inner * n + k) * inner + i % inner;
     f(i, line);
   }

@@ -1,6 +1,7 @@
 // Resize and Upsample: each axis as weighted sums of its places, by ONNX's rules for coordinates and filters.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "onnx/proto.h"
 #include "onnx/registry.h"
@@ -62,8 +63,12 @@ AxisTaps taps_of(const Call& call, const ResizeRule& rule, const ResizedAxis& ax
   const double narrow = rule.antialias ? std::min(axis.scale, 1.0) : 1.0;  // of the filter, which reaches 1 / narrow
   const auto reach = static_cast<std::int64_t>(std::ceil((rule.mode == "cubic" ? 2 : 1) / narrow));
   AxisTaps taps{.in = axis.in, .taps = is_nearest ? 1 : 2 * reach, .places = {}, .weights = {}};
+  if (axis.in > std::numeric_limits<std::int32_t>::max())
+    call.refuse("an axis has " + std::to_string(axis.in) + " places, more than 32 bits can count");
+  list_count({axis.out, taps.taps});
   for (std::int64_t o = 0; o < axis.out; ++o) {
     const double at = coordinate(call, rule, axis, static_cast<double>(o));
+    if (!std::isfinite(at)) call.refuse("its scales or its region give a place that is no finite number");
     const bool is_outside = rule.coordinates == "tf_crop_and_resize" && (at < 0 || at > last);
     is_inside.push_back(is_outside ? 0.0f : 1.0f);
     const double first = is_nearest ? nearest(rule.rounding, at) : std::floor(at) - static_cast<double>(reach - 1);
@@ -113,7 +118,7 @@ std::vector<double> scales_of(const Call& call, std::size_t at_scales) {
 // Sizes that keep the ratio of the axes, within the given ones or around them.
 void keep_ratio(const Call& call, const Sizes& sizes, const std::vector<std::size_t>& axes, Sizes& wanted) {
   const std::string policy = call.text("keep_aspect_ratio_policy", "stretch");
-  if (policy == "stretch") return;
+  if (policy == "stretch" || wanted.empty()) return;
   const auto ratio = [&](std::size_t i) { return double(wanted[i]) / double(sizes[axes[i]]); };
   double scale = ratio(0);
   for (std::size_t i = 1; i < wanted.size(); ++i)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <stdexcept>
 
 #include "samebytes/error.h"
@@ -11,7 +12,7 @@
 namespace samebytes::onnx {
 namespace {
 
-constexpr std::int64_t kMostSteps = 1'000'000;  // of a Loop
+constexpr std::int64_t kMostLoopSteps = 1'000'000;  // of all loops and scans together
 
 Outputs constant(const Call& call) {
   for (const auto& [name, attribute] : call.attributes) {
@@ -38,6 +39,9 @@ bool truth(const Call& call, const Item& item) {
 
 Item stacked(const Outputs& row) {
   Sizes sizes = sizes_of(row[0]);
+  for (const Item& item : row)
+    if (sizes_of(item) != sizes || item.type != row[0].type)
+      throw ArgumentError("onnx: the values of its steps differ in size or type");
   sizes.insert(sizes.begin(), static_cast<std::int64_t>(row.size()));
   if (is_floating(row[0].type)) {
     std::vector<Array> arrays;
@@ -53,17 +57,35 @@ Item stacked(const Outputs& row) {
 // Item `place` of an axis, without the axis.
 Item picked(const Item& item, std::size_t axis, std::int64_t place) {
   Sizes sizes = sizes_of(item);
+  if (axis >= sizes.size()) throw ArgumentError("onnx: expected a value with an axis for its steps, got a scalar");
   const std::int64_t n = sizes[axis], inner = strides_of(sizes)[axis];
   if (is_floating(item.type))
     return item_of(squeeze(slice(plain(item), static_cast<int>(axis), place, place + 1), static_cast<int>(axis)));
   sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis));
-  std::vector<std::int64_t> from(static_cast<std::size_t>(count(sizes)));
+  std::vector<std::int64_t> from(static_cast<std::size_t>(list_count(sizes)));
   for (std::size_t i = 0; i < from.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
     from[i] = (at / inner * n + place) * inner + at % inner;
   }
   return moved(item, sizes, from);
 }
+
+// One level of functions and subgraphs more, while it lives. The file is checked for their number, but an attribute
+// that refers to a graph may nest it without end.
+class Level {
+ public:
+  Level(int& depth, const Call& call) : depth_(depth) {
+    if (depth > kDeepestNesting)
+      call.refuse("functions or subgraphs are nested deeper than " + std::to_string(kDeepestNesting));
+    ++depth_;
+  }
+  ~Level() { --depth_; }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+ private:
+  int& depth_;
+};
 
 // The first axis as another one.
 Item first_axis_at(const Item& item, std::size_t axis) {
@@ -93,19 +115,31 @@ const Item& Scope::at(const std::string& name) const {
   throw ArgumentError("onnx: no node gives '" + name + "'");
 }
 
-void Runner::nodes(const google::protobuf::RepeatedPtrField<::onnx::NodeProto>& list, Scope& scope, int opset,
-                   const Attributes& given) {
-  for (const auto& one : list) node(one, scope, opset, given);
+void Runner::nodes(const google::protobuf::RepeatedPtrField<::onnx::NodeProto>& list, Scope& scope, int opset) {
+  for (const auto& one : list) node(one, scope, opset);
 }
 
-void Runner::node(const ::onnx::NodeProto& node, Scope& scope, int opset, const Attributes& given) {
-  const Call call = call_of(node, scope, opset, given);
+// What the standard library throws becomes an error that names the node, too.
+void Runner::node(const ::onnx::NodeProto& node, Scope& scope, int opset) {
+  const Call call = call_of(node, scope, opset);
   Outputs made;
   try {
     made = outputs_of(node, call, scope);
   } catch (const ArgumentError& error) {
     if (std::string(error.what()).starts_with("onnx: " + call.name)) throw;
     throw ArgumentError("onnx: " + call.name + ": " + error.what());
+  } catch (const std::out_of_range&) {  // of a list: an attribute or an input that is too short
+    call.refuse("a list of it has too few values");
+  } catch (const std::length_error&) {
+    call.refuse("its sizes are too large");
+  } catch (const std::bad_alloc&) {
+    call.refuse("it needs more memory than there is");
+  }
+  for (const Item& item : made) {
+    if (!item.defined()) continue;
+    const std::size_t bytes = static_cast<std::size_t>(count(sizes_of(item))) * bytes_of(item.type);
+    if (bytes > bytes_left_) call.refuse("its results are too large");
+    bytes_left_ -= bytes;
   }
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
@@ -115,14 +149,15 @@ void Runner::node(const ::onnx::NodeProto& node, Scope& scope, int opset, const 
   }
 }
 
-Call Runner::call_of(const ::onnx::NodeProto& node, const Scope& scope, int opset, const Attributes& given) const {
+Call Runner::call_of(const ::onnx::NodeProto& node, const Scope& scope, int opset) const {
   Call call{node.op_type(), shown(node), opset, training_, {}, {}, static_cast<std::size_t>(node.output_size())};
   for (const auto& input : node.input()) call.in.push_back(scope.at(input));
   for (const auto& attribute : node.attribute()) {
     if (attribute.ref_attr_name().empty())
       call.attributes[attribute.name()] = &attribute;
-    else if (const auto at = given.find(attribute.ref_attr_name()); at != given.end())
-      call.attributes[attribute.name()] = at->second;
+    else if (scope.given != nullptr)
+      if (const auto at = scope.given->find(attribute.ref_attr_name()); at != scope.given->end())
+        call.attributes[attribute.name()] = at->second;
   }
   return call;
 }
@@ -136,20 +171,23 @@ Outputs Runner::outputs_of(const ::onnx::NodeProto& node, const Call& call, Scop
   if (call.op == "Scan") return scan(call, scope);
   const std::string key = registered_as(node.domain(), node.op_type());
   if (key == "ai.onnx.preview.FlexAttention") return flex_attention(call, scope);
-  const auto& operate = registry().at(key);
-  try {
-    return operate(call);
-  } catch (const std::out_of_range&) {  // of a list: an attribute or an input that is too short
-    call.refuse("a list of it has too few values");
-  }
+  const auto operate = registry().find(key);
+  if (operate == registry().end()) call.refuse("the operator is not supported");
+  return operate->second(call);
+}
+
+void Runner::count_step(const Call& call) {
+  if (++steps_ > kMostLoopSteps) call.refuse("more than " + std::to_string(kMostLoopSteps) + " steps");
 }
 
 Outputs Runner::function(const ::onnx::FunctionProto& body, const Call& call) {
+  const Level level(depth_, call);
   Scope inside;
+  inside.given = &call.attributes;
   for (int i = 0; i < body.input_size(); ++i)
     inside.values[body.input(i)] =
         static_cast<std::size_t>(i) < call.in.size() ? call.in.at(static_cast<std::size_t>(i)) : Item{};
-  nodes(body.node(), inside, opset_of(body.opset_import()), call.attributes);
+  nodes(body.node(), inside, opset_of(body.opset_import()));
   Outputs result;
   for (const auto& output : body.output()) result.push_back(inside.at(output));
   return result;
@@ -157,15 +195,17 @@ Outputs Runner::function(const ::onnx::FunctionProto& body, const Call& call) {
 
 // The outputs of a subgraph.
 Outputs Runner::subgraph(const ::onnx::GraphProto& graph, const Outputs& inputs, const Scope& outer, const Call& call) {
+  const Level level(depth_, call);
   Scope inside;
   inside.outer = &outer;
+  inside.given = outer.given;
   for (const auto& tensor : graph.initializer()) inside.values[tensor.name()] = item_of(tensor_of(tensor));
   if (static_cast<std::size_t>(graph.input_size()) != inputs.size())
     call.refuse("its body has " + std::to_string(graph.input_size()) + " inputs, expected " +
                 std::to_string(inputs.size()));
   for (int i = 0; i < graph.input_size(); ++i)
     inside.values[graph.input(i).name()] = inputs.at(static_cast<std::size_t>(i));
-  nodes(graph.node(), inside, call.opset, call.attributes);
+  nodes(graph.node(), inside, call.opset);
   Outputs result;
   for (const auto& output : graph.output()) result.push_back(inside.at(output.name()));
   return result;
@@ -187,7 +227,7 @@ Outputs Runner::loop(const Call& call, const Scope& scope) {
   const std::size_t scans = call.outputs >= state.size() ? call.outputs - state.size() : 0;
   std::vector<Outputs> rows(scans);
   for (std::int64_t step = 0; step < most && goes_on; ++step) {
-    if (step == kMostSteps) call.refuse("more than " + std::to_string(kMostSteps) + " steps");
+    count_step(call);
     Outputs inputs{ints_item({step}, {}), ints_item({1}, {}, Type::boolean)};
     inputs.insert(inputs.end(), state.begin(), state.end());
     Outputs made = subgraph(body->second->g(), inputs, scope, call);
@@ -216,7 +256,7 @@ Outputs Runner::flex_attention(const Call& call, const Scope& scope) {
     k = repeat_interleave(k, heads / groups, 1);
     v = repeat_interleave(v, heads / groups, 1);
   }
-  const auto asked = static_cast<Type>(call.integer("softmax_precision", 0));
+  const Type asked = call.element_type("softmax_precision", Type::none);
   const Dtype precision = asked != Type::none ? dtype_of(asked) : q.dtype() == f64 ? f64 : f32;
   const auto changed = [&](const Array& a, const char* by) {
     const auto graph = call.attributes.find(by);
@@ -240,6 +280,7 @@ Outputs Runner::scan(const Call& call, const Scope& scope) {
   if (in.empty() || sizes_of(in[0]).empty() || sizes_of(in[0])[0] < 1) call.refuse("expected values with a batch");
   std::vector<Outputs> samples;
   for (std::int64_t sample = 0; sample < sizes_of(in[0])[0]; ++sample) {
+    count_step(call);
     Outputs own;
     for (const Item& item : in) own.push_back(picked(item, 0, sample));
     samples.push_back(scanned(call, scope, own));
@@ -283,6 +324,7 @@ Outputs Runner::scanned(const Call& call, const Scope& scope, const Outputs& in)
   }
   std::vector<Outputs> rows(of_body - first);
   for (std::int64_t step = 0; step < steps; ++step) {
+    count_step(call);
     Outputs inputs = state;
     for (std::size_t i = 0; i < axes.size(); ++i)
       inputs.push_back(picked(in[first + i], along[i], directions[i] != 0 ? steps - 1 - step : step));

@@ -1,5 +1,6 @@
 // Values put at places: on the device where a floating result takes gradients, by the places that the host knows.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "onnx/registry.h"
@@ -50,6 +51,12 @@ Int within(const Call& call, Int index, Int size) {
   return index < 0 ? index + size : index;
 }
 
+// The device's indices are i32.
+void expect_countable(const Call& call, Int places) {
+  if (places > std::numeric_limits<std::int32_t>::max())
+    call.refuse("it has " + std::to_string(places) + " places, more than 32 bits can count");
+}
+
 Outputs scattered_elements(const Call& call) {
   const Sizes sizes = call.sizes(), at = call.sizes(1);
   if (sizes.size() != at.size() || at != call.sizes(2)) call.refuse("data, indices and updates need one rank");
@@ -59,9 +66,11 @@ Outputs scattered_elements(const Call& call) {
   for (Int& place : index) place = within(call, place, sizes[axis]);
   for (std::size_t k = 0; k < sizes.size(); ++k)
     if (k != axis && at[k] > sizes[k]) call.refuse("the indices have more places than the data");
-  if (call.is_floating())
+  if (call.is_floating()) {
+    expect_countable(call, sizes[axis]);
     return {item_of(
         put_along(call.array(), static_cast<int>(axis), plain(ints_item(index, at, Type::i32)), call.array(2), how))};
+  }
   const auto strides = strides_of(sizes), own = strides_of(at);
   std::vector<Int> to(index.size());
   for (std::size_t i = 0; i < to.size(); ++i)
@@ -85,8 +94,9 @@ Outputs scattered_nd(const Call& call) {
     for (std::size_t k = 0; k < depth; ++k) start += within(call, index[row * depth + k], sizes[k]) * strides[k];
     rows.push_back(start);
   }
-  if (std::ssize(rows) * slice != count(call.sizes(2))) call.refuse("the updates have another size");
+  if (count({std::ssize(rows), slice}) != count(call.sizes(2))) call.refuse("the updates have another size");
   if (call.is_floating() && !rows.empty() && slice > 0) {
+    expect_countable(call, lines);
     const Shape all{std::ssize(rows), slice};
     const Array places = broadcast_to(plain(ints_item(rows, {std::ssize(rows), 1}, Type::i32)), all);
     const Array y = put_along(reshape(call.array(), {lines, slice}), 0, places, reshape(call.array(2), all), how);
@@ -94,6 +104,7 @@ Outputs scattered_nd(const Call& call) {
   }
   if (call.is_floating()) return {call.at(0)};
   std::vector<Int> to;
+  if (list_count({std::ssize(rows), slice}) == 0) return {call.at(0)};
   for (const Int row : rows)
     for (Int i = 0; i < slice; ++i) to.push_back(row * slice + i);
   return {put(call.at(0), call.at(2), to, how)};
@@ -107,8 +118,8 @@ Outputs one_hot(const Call& call) {
   if (depth < 1 || depth > (Int{1} << 24)) call.refuse("the depth is " + std::to_string(depth));
   const Sizes of_index = sizes;
   sizes.insert(sizes.begin() + axis, depth);
+  std::vector<Int> from(static_cast<std::size_t>(list_count(sizes)), 0);
   const auto strides = strides_of(sizes), own = strides_of(of_index);
-  std::vector<Int> from(static_cast<std::size_t>(count(sizes)), 0);
   for (std::size_t i = 0; i < index.size(); ++i) {
     Int hot = truncated(index[i]);
     if (hot < -depth || hot >= depth) continue;
@@ -133,7 +144,7 @@ Outputs compressed(const Call& call) {
   Sizes sizes = whole;
   sizes[axis] = std::ssize(places);
   const auto strides = strides_of(whole), own = strides_of(sizes);
-  std::vector<Int> from(static_cast<std::size_t>(count(sizes)));
+  std::vector<Int> from(static_cast<std::size_t>(list_count(sizes)));
   for (std::size_t i = 0; i < from.size(); ++i)
     for (std::size_t k = 0; k < sizes.size(); ++k) {
       const Int at = Int(i) / own[k] % sizes[k];
@@ -149,7 +160,7 @@ Outputs reversed(const Call& call) {
   const auto lengths = ints_of(call.at(1));
   if (std::ssize(lengths) != sizes[batch]) call.refuse("one length for each sequence was expected");
   const auto strides = strides_of(sizes);
-  std::vector<Int> from(static_cast<std::size_t>(count(sizes)));
+  std::vector<Int> from(static_cast<std::size_t>(list_count(sizes)));
   for (std::size_t i = 0; i < from.size(); ++i) {
     const Int at = Int(i) / strides[time] % sizes[time],
               length =
@@ -163,11 +174,9 @@ Outputs unit_matrix(const Call& call) {
   const Sizes sizes = call.sizes();
   if (sizes.size() != 2) call.refuse("expected a matrix");
   const Int k = call.integer("k", 0);
-  Type type = static_cast<Type>(call.integer("dtype", 0));
-  if (type == Type::none) type = call.type();
-  std::vector<Int> values;
-  for (Int i = 0; i < sizes[0]; ++i)
-    for (Int j = 0; j < sizes[1]; ++j) values.push_back(j - i == k);
+  const Type type = call.element_type("dtype", call.type());
+  std::vector<Int> values(static_cast<std::size_t>(list_count(sizes)));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = Int(i) % sizes[1] - Int(i) / sizes[1] == k ? 1 : 0;
   if (!is_floating(type)) return {ints_item(values, sizes, type)};
   return {item_of(astype(plain(ints_item(values, sizes, Type::i32)), dtype_of(type)))};
 }
@@ -202,11 +211,12 @@ Outputs centred(const Call& call) {
   Sizes sizes = whole, start(whole.size(), 0);  // of the result in the source
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto k = static_cast<std::size_t>(call.axis(axes[i], call.rank()));
+    if (wanted[i] < 0) call.refuse("a size is " + std::to_string(wanted[i]));
     sizes[k] = wanted[i];
     start[k] = whole[k] >= wanted[i] ? (whole[k] - wanted[i]) / 2 : -((wanted[i] - whole[k]) / 2);
   }
+  std::vector<Int> from(static_cast<std::size_t>(list_count(sizes)), 0), is_there(from.size(), 1);
   const auto strides = strides_of(whole), own = strides_of(sizes);
-  std::vector<Int> from(static_cast<std::size_t>(count(sizes)), 0), is_there(from.size(), 1);
   for (std::size_t i = 0; i < from.size(); ++i)
     for (std::size_t k = 0; k < sizes.size(); ++k) {
       const Int at = Int(i) / own[k] % sizes[k] + start[k];

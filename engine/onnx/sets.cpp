@@ -15,6 +15,8 @@ namespace {
 
 using Int = std::int64_t;
 
+constexpr Int kMostColumns = Int{1} << 28;
+
 // Integers in the order of the values; NaN is the last one and equal to itself.
 std::vector<Int> keys_of(const Item& item) {
   if (!is_floating(item.type)) {
@@ -40,6 +42,7 @@ Outputs unique(const Call& call) {
   const Int rows = has_axis ? sizes.at(static_cast<std::size_t>(axis)) : count(sizes);
   const Int inner = has_axis ? strides_of(sizes).at(static_cast<std::size_t>(axis)) : 1,
             each = rows == 0 ? 0 : count(sizes) / rows;
+  if (rows > 0 && each == 0) call.refuse("its rows are empty");
   // Flat positions of a row's elements, in their order.
   const auto places = [&](Int row) {
     std::vector<Int> at;
@@ -80,27 +83,34 @@ Outputs grams(const Call& call) {
              columns = call.integers("ngram_indexes");
   const Int shortest = call.integer("min_gram_length", 1), longest = call.integer("max_gram_length", 1),
             skips = call.integer("max_skip_count", 0);
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    if (starts[i] < (i == 0 ? 0 : starts[i - 1]) || starts[i] > std::ssize(pool))
+      call.refuse("ngram_counts lie outside of the pool");
   std::map<std::vector<Int>, Int> column_of;
   std::size_t id = 0;
+  Int longest_known = 0;
   for (std::size_t size = 1; size <= starts.size(); ++size) {
     const Int end = size < starts.size() ? starts[size] : std::ssize(pool), words = static_cast<Int>(size);
-    if (starts[size - 1] < 0 || end > std::ssize(pool)) call.refuse("ngram_counts lie outside of the pool");
     for (Int at = starts[size - 1]; at + words <= end; at += words, ++id) {
       if (id >= columns.size() || columns[id] < 0) call.refuse("ngram_indexes do not fit the pool");
+      longest_known = words;
       column_of.emplace(std::vector<Int>(pool.begin() + at, pool.begin() + at + words), columns[id]);
     }
   }
   if (columns.empty() || shortest < 1 || longest < shortest || skips < 0) call.refuse("its attributes do not fit");
   const Sizes sizes = call.sizes();
   if (sizes.size() > 2) call.refuse("expected [C] or [N, C]");
-  const Int width = *std::max_element(columns.begin(), columns.end()) + 1, words = sizes.empty() ? 1 : sizes.back();
+  const Int last = *std::max_element(columns.begin(), columns.end()), words = sizes.empty() ? 1 : sizes.back();
+  if (last < 0 || last >= kMostColumns) call.refuse("ngram_indexes go up to " + std::to_string(last));
+  const Int width = last + 1;
   Sizes result(sizes.begin(), sizes.end() - (sizes.empty() ? 0 : 1));
   const Int rows = count(result);
   result.push_back(width);
   const auto text = ints_of(call.at(0));
-  std::vector<float> counts(static_cast<std::size_t>(rows * width), 0.0F);
-  for (Int size = shortest; size <= longest; ++size)
-    for (Int step = 1; step <= (size == 1 ? 1 : skips + 1); ++step)
+  std::vector<float> counts(static_cast<std::size_t>(list_count(result)), 0.0F);
+  const Int most = counts.empty() ? 0 : std::min({longest, longest_known, words});
+  for (Int size = shortest; size <= most; ++size)
+    for (Int step = 1; (size - 1) * step < words && step - 1 <= (size == 1 ? 0 : skips); ++step)
       for (Int row = 0; row < rows; ++row)
         for (Int at = 0; at + (size - 1) * step < words; ++at) {
           std::vector<Int> gram;

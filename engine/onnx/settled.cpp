@@ -235,16 +235,7 @@ int fuse_layer_norms(::onnx::GraphProto& graph, const Constants& constants, cons
   }
   leave_out(graph, gone);
   // The means and differences that nobody reads any more.
-  for (bool is_left = found > 0; is_left;) {
-    const Links now(graph);
-    std::set<int> unread;
-    for (int i = 0; i < graph.node_size(); ++i)
-      if ((now.is(i, "Sub", 2) || is_mean(i)) && graph.node(i).output_size() == 1 &&
-          !now.is_read(graph.node(i).output(0)))
-        unread.insert(i);
-    is_left = !unread.empty();
-    leave_out(graph, unread);
-  }
+  if (found > 0) leave_out_unread(graph, [&](int node) { return links.is(node, "Sub", 2) || is_mean(node); });
   return found;
 }
 

@@ -189,8 +189,10 @@ Outputs concatenated(const Call& call) {
     for (std::size_t k = 0; k < sizes.size(); ++k)
       if (static_cast<int>(k) != axis && sizes[k] != result[k]) call.refuse("sizes differ");
     result.at(static_cast<std::size_t>(axis)) += sizes.at(static_cast<std::size_t>(axis));
+    list_count(result);
     parts.push_back(ints_of(call.at(i)));
   }
+  if (count(result) == 0) return {ints_item({}, result, call.type())};
   std::vector<std::int64_t> values;
   for (std::int64_t row = 0; row < outer; ++row)
     for (const auto& part : parts) {
@@ -274,6 +276,7 @@ Outputs expanded(const Call& call) {
   const Sizes sizes = broadcast(call.sizes(), ints_of(call.at(1)));
   if (call.is_floating()) return {item_of(broadcast_to(call.array(), shape_of(sizes)))};
   if (!call.at(0).host) return {item_of(broadcast_to(call.array(), shape_of(sizes)), call.type())};
+  list_count(sizes);
   return {moved(call.at(0), sizes, positions(call.sizes(), sizes))};
 }
 
@@ -283,8 +286,8 @@ Outputs tiled(const Call& call) {
   if (repeats.size() != sizes.size()) call.refuse("expected one number of repeats for each axis");
   Sizes result;
   for (std::size_t i = 0; i < sizes.size(); ++i) result.push_back(count({sizes[i], repeats[i]}));
+  std::vector<std::int64_t> from(static_cast<std::size_t>(list_count(result)));
   const auto in_strides = strides_of(sizes), out_strides = strides_of(result);
-  std::vector<std::int64_t> from(static_cast<std::size_t>(count(result)));
   for (std::size_t i = 0; i < from.size(); ++i)
     for (std::size_t k = 0; k < sizes.size(); ++k)
       from[i] += static_cast<std::int64_t>(i) / out_strides[k] % result[k] % sizes[k] * in_strides[k];
@@ -295,21 +298,22 @@ Outputs tiled(const Call& call) {
 Outputs space(const Call& call) {
   const Sizes in = call.sizes();
   const std::int64_t block = call.integer("blocksize", 0);
-  if (in.size() != 4 || block < 1) call.refuse("expected four axes and a block size");
+  constexpr std::int64_t kMostBlock = 1 << 15;
+  if (in.size() != 4 || block < 1 || block > kMostBlock) call.refuse("expected four axes and a block size");
   const Array x = call.floating();
   const bool is_crd = call.text("mode", "DCR") == "CRD";
   if (call.op == "SpaceToDepth") {
     if (in[2] % block != 0 || in[3] % block != 0) call.refuse("the block does not divide the image");
     const Array cut = reshape(x, {in[0], in[1], in[2] / block, block, in[3] / block, block});
     const Array turned = is_crd ? transpose(cut, {0, 1, 3, 5, 2, 4}) : transpose(cut, {0, 3, 5, 1, 2, 4});
-    return {item_of(reshape(turned, {in[0], in[1] * block * block, in[2] / block, in[3] / block}))};
+    return {item_of(reshape(turned, {in[0], count({in[1], block, block}), in[2] / block, in[3] / block}))};
   }
   const std::int64_t depth = in[1] / (block * block);
   if (depth * block * block != in[1]) call.refuse("the block does not divide the channels");
   const Array cut = is_crd ? reshape(x, {in[0], depth, block, block, in[2], in[3]})
                            : reshape(x, {in[0], block, block, depth, in[2], in[3]});
   const Array turned = is_crd ? transpose(cut, {0, 1, 4, 2, 5, 3}) : transpose(cut, {0, 3, 4, 1, 5, 2});
-  return {item_of(reshape(turned, {in[0], depth, in[2] * block, in[3] * block}))};
+  return {item_of(reshape(turned, {in[0], depth, count({in[2], block}), count({in[3], block})}))};
 }
 
 }  // namespace

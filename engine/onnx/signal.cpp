@@ -15,15 +15,13 @@ namespace samebytes::onnx {
 namespace {
 
 using Int = std::int64_t;
-constexpr Int kMostValues = Int{1} << 28;  // of a window or a matrix of weights
 
 // Numbers that the host knows, in the type that the node asks for.
 Item numbers(const Call& call, const std::vector<double>& values, const Sizes& sizes) {
-  const auto type = static_cast<Type>(call.integer("output_datatype", 1));
+  const Type type = call.element_type("output_datatype", Type::f32);
   if (!is_floating(type)) {
     std::vector<Int> whole(values.size());
     std::transform(values.begin(), values.end(), whole.begin(), [](double value) { return static_cast<Int>(value); });
-    if (bytes_of(type) == 0) call.refuse("the element type " + std::to_string(int(type)) + " is not supported");
     return ints_item(whole, sizes, type);
   }
   const Array exact = samebytes::array(std::span<const double>(values), shape_of(sizes));
@@ -35,9 +33,8 @@ Item numbers(const Call& call, const std::vector<double>& values, const Sizes& s
 // f(2 pi n / N) for n = 0 .. size - 1, with N the size, or one less for a window that is symmetric.
 Outputs window(const Call& call, double (*f)(double)) {
   const Int size = ints_of(call.at(0)).at(0);
-  if (size < 0 || size > kMostValues) call.refuse("its size is " + std::to_string(size));
+  std::vector<double> values(static_cast<std::size_t>(list_count({size})));
   const double period = static_cast<double>(call.integer("periodic", 1) != 0 ? size : size - 1);
-  std::vector<double> values(static_cast<std::size_t>(size));
   for (std::size_t n = 0; n < values.size(); ++n)
     values[n] = f(period > 0 ? 2 * std::numbers::pi * static_cast<double>(n) / period : 0.0);
   return {numbers(call, values, {size})};
@@ -56,9 +53,9 @@ Outputs blackman(const Call& call) {
 Outputs mel_weights(const Call& call) {
   const Int bands = ints_of(call.at(0)).at(0), length = ints_of(call.at(1)).at(0), rate = ints_of(call.at(2)).at(0);
   const double low = reals_of(call.at(3)).at(0), high = reals_of(call.at(4)).at(0);
-  if (bands < 1 || length < 1 || rate < 1 || bands > kMostValues / (length / 2 + 1))
-    call.refuse("expected bands, a length and a rate above 0");
+  if (bands < 1 || length < 1 || rate < 1) call.refuse("expected bands, a length and a rate above 0");
   const Int bins = length / 2 + 1;
+  std::vector<double> weights(static_cast<std::size_t>(list_count({bins, bands})), 0.0);
   const auto mel = [](double hertz) { return 2595.0 * std::log10(1.0 + hertz / 700.0); };
   const double step = (mel(high) - mel(low)) / static_cast<double>(bands + 2);
   std::vector<Int> corner;
@@ -68,7 +65,6 @@ Outputs mel_weights(const Call& call) {
     if (!(bin >= 0 && bin < static_cast<double>(bins))) call.refuse("a band ends outside of the spectrum");
     corner.push_back(static_cast<Int>(bin));
   }
-  std::vector<double> weights(static_cast<std::size_t>(bins * bands), 0.0);
   for (Int band = 0; band < bands; ++band) {
     const Int left = corner.at(std::size_t(band)), middle = corner.at(std::size_t(band + 1)),
               right = corner.at(std::size_t(band + 2));
@@ -84,13 +80,19 @@ Outputs mel_weights(const Call& call) {
 
 enum class Spectrum { whole, one_sided, inverse };
 
+// Of a transform, which the host computes.
+void expect_length(const Call& call, Int length) {
+  if (length < 1) call.refuse("its length is " + std::to_string(length));
+  list_count({length});
+}
+
 // x [..., N, 1 or 2], of the last axis the real and the imaginary part: its first `length` values, with zeros behind
 // them, to [..., length, 2], or to the half that is not a mirror image.
 Array transformed(const Call& call, const Array& given, Int length, Spectrum form) {
   const int rank = given.shape().rank(), axis = rank - 2;
   const Int parts = given.shape()[rank - 1];
   if (parts != 1 && parts != 2) call.refuse("the last axis has " + std::to_string(parts) + " parts, expected 1 or 2");
-  if (length < 1) call.refuse("its length is " + std::to_string(length));
+  expect_length(call, length);
   const Array wide = given.dtype() == f64 ? given : astype(given, f32);
   Array x = wide.shape()[axis] > length ? slice(wide, axis, 0, length) : wide;
   std::vector<PadWidth> widths(static_cast<std::size_t>(rank));
@@ -106,7 +108,7 @@ Array transformed(const Call& call, const Array& given, Int length, Spectrum for
 Array real_signal(const Call& call, const Array& given, Int length) {
   const int rank = given.shape().rank(), axis = rank - 2;
   if (given.shape()[rank - 1] != 2) call.refuse("a spectrum has a real and an imaginary part");
-  if (length < 1) call.refuse("its length is " + std::to_string(length));
+  expect_length(call, length);
   const Int bins = length / 2 + 1, missing = bins - given.shape()[axis];
   Array x = given.dtype() == f64 ? given : astype(given, f32);
   if (missing < 0) x = slice(x, axis, 0, bins);
@@ -146,6 +148,7 @@ Outputs short_time(const Call& call) {
   if (step < 1 || length < 1 || length > samples) call.refuse("its frames do not fit the signal");
   if (call.has(2) && call.sizes(2) != Sizes{length}) call.refuse("the window has another length than the frames");
   const Int frames = (samples - length) / step + 1;
+  list_count({frames, length});
   std::vector<Int> index;
   for (Int frame = 0; frame < frames; ++frame)
     for (Int i = 0; i < length; ++i) index.push_back(frame * step + i);

@@ -1,6 +1,7 @@
 // Layers of sequences that hand a state from call to call: the causal convolution in front of gated networks, and
 // linear attention with decay and the delta rule.
 #include <cmath>
+#include <limits>
 
 #include "onnx/registry.h"
 #include "samebytes/ops.h"
@@ -9,6 +10,8 @@ namespace samebytes::onnx {
 namespace {
 
 using Int = std::int64_t;
+
+constexpr Int kMostStepsOfState = 1'000'000;  // one after the other
 
 // x [N, C, L] behind the last k - 1 positions of the sequence so far, which are zeros at its begin; w [C, 1, k].
 Outputs causal_convolution(const Call& call) {
@@ -20,6 +23,7 @@ Outputs causal_convolution(const Call& call) {
     call.refuse("expected floating [N, C, L] and [C, 1, k]");
   const Int length = of_x[2], channels = of_x[1], before = of_weight[2] - 1;
   if (of_weight[0] != channels || of_weight[1] != 1 || before < 0) call.refuse("the filter does not fit the channels");
+  if (channels > std::numeric_limits<int>::max()) call.refuse("it has " + std::to_string(channels) + " channels");
   const Sizes of_state{of_x[0], channels, before};
   if (call.has(3) && call.sizes(3) != of_state)
     call.refuse("the state has another size than " + shape_of(of_state).to_string());
@@ -60,7 +64,9 @@ Heads heads_of(const Call& call) {
   if (first.size() != 3) call.refuse("expected queries [N, T, H D]");
   h.samples = first[0];
   h.steps = first[1];
-  if (h.steps < 1) call.refuse("the sequence is empty");
+  if (h.samples < 1 || h.steps < 1) call.refuse("the sequence is empty");
+  if (h.steps > kMostStepsOfState)
+    call.refuse("it has " + std::to_string(h.steps) + " steps, expected at most " + std::to_string(kMostStepsOfState));
   const bool is_double = call.type() == Type::f64;
   // [N, T, parts * width] as [N, T, parts, tail...], of which one size is -1.
   const auto apart = [&](std::size_t input, Int parts, const Sizes& tail) {
@@ -80,7 +86,9 @@ Heads heads_of(const Call& call) {
   if (h.q.shape()[4] != depth) call.refuse("queries and keys have different widths");
   if (decays) h.decay = apart(4, h.count, {-1, 1});
   if (decays && h.decay.shape()[3] != 1 && h.decay.shape()[3] != depth) call.refuse("the decay does not fit the keys");
-  if (corrects) h.beta = call.sizes(5).back() == 1 ? apart(5, 1, {1, 1}) : apart(5, h.count, {1, 1});
+  if (!corrects) return h;
+  const Sizes of_beta = call.sizes(5);
+  h.beta = apart(5, !of_beta.empty() && of_beta.back() == 1 ? 1 : h.count, {1, 1});
   return h;
 }
 

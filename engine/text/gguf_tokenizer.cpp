@@ -317,6 +317,8 @@ GgufJson tokenizer_of(const GgufMetadata& data) {
   if (const auto whole = data.text("huggingface.json")) return parse_json("tokenizer", data.path(), *whole);
   const std::string kind = data.text("ggml.model").value_or("");
   const std::vector<double> types = data.for_tokens("ggml.token_type");
+  for (const double type : types)
+    if (!(type >= 0 && type <= 255)) data.fail("ggml.token_type", "types of 0 to 255", std::to_string(type));
   GgufJson result;
   if (kind == "gpt2")
     result = byte_pairs(data);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "onnx/proto.h"
+#include "onnx/maker.h"
 #include "samebytes/samebytes.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -106,7 +106,10 @@ TEST_F(OnnxHead, any_batch_is_what_the_caller_asks_for) {
   const std::string path = saved_net();
   Model fixed = load(path);
   const NoGrad no_grad;
-  EXPECT_THAT(message_of<ArgumentError>([&] { fixed.forward(zeros({3, 3, 6, 6})); }), HasSubstr("axis 0 has size 3"));
+  EXPECT_THAT(samebytes::message_of<ArgumentError>([&] {
+                fixed.forward(zeros({3, 3, 6, 6}));
+              }),
+              HasSubstr("axis 0 has size 3"));
   EXPECT_EQ(read_summary(path).inputs[0].sizes[0], "1");
 }
 
@@ -203,7 +206,7 @@ TEST_F(OnnxHead, a_product_a_sum_and_a_soft_max_are_a_head_too) {
 TEST_F(OnnxHead, what_is_no_linear_layer_is_named) {
   const auto refused = [&](const std::function<void(::onnx::GraphProto&)>& build) {
     Model model = load(saved_graph(build));
-    return message_of<ArgumentError>([&] { model.replace_head(4); });
+    return samebytes::message_of<ArgumentError>([&] { model.replace_head(4); });
   };
   EXPECT_THAT(refused([](::onnx::GraphProto& graph) {
                 tensor(graph, "w", {2, 3});
@@ -222,7 +225,8 @@ TEST_F(OnnxHead, what_is_no_linear_layer_is_named) {
               }),
               HasSubstr("more than one node reads 'w'"));
   Model model = load(saved_net());
-  EXPECT_THAT(message_of<ArgumentError>([&] { model.replace_head(0); }), HasSubstr("expected one class at least"));
+  EXPECT_THAT(samebytes::message_of<ArgumentError>([&] { model.replace_head(0); }),
+              HasSubstr("expected one class at least"));
 }
 
 TEST_F(OnnxHead, a_summary_needs_no_operator_that_runs) {
@@ -244,6 +248,47 @@ TEST_F(OnnxHead, parameters_are_frozen_by_their_names) {
   EXPECT_EQ(nn::clone(model).parameters().size(), 2u);
   model.freeze(false);
   EXPECT_EQ(model.parameters().size(), 4u);
+}
+
+// Models whose last layer is looked for.
+TEST_F(OnnxHead, is_not_found_in_hostile_graphs) {
+  const std::vector<std::pair<const char*, std::function<void(Maker&)>>> all{
+      {"an identity of itself",
+       [](Maker& m) {
+         m.node("Identity", {""}, "");
+         m.node("Identity", {""}, "y");
+       }},
+      {"a soft-max of nothing", [](Maker& m) { m.node("Softmax", {}, "y"); }},
+      {"a product of one",
+       [](Maker& m) {
+         m.floats("a", {2, 2}, {1, 2, 3, 4});
+         m.node("MatMul", {"a"}, "y");
+       }},
+      {"a sum of one",
+       [](Maker& m) {
+         m.floats("a", {2}, {1, 2});
+         m.node("Add", {"a"}, "y");
+       }},
+  };
+  for (const auto& [what, make] : all) {
+    Maker maker(24);
+    maker.output("y");
+    make(maker);
+    const std::string text = samebytes::message_of<Error>([&] { load(maker.saved(folder_)).head(); });
+    EXPECT_NE(text.find("expected a model whose first output"), std::string::npos) << what << ": " << text;
+  }
+}
+
+TEST_F(OnnxHead, of_integers_is_not_replaced) {
+  Maker maker(24);
+  maker.input("x", {"1", "2"}, 7);
+  auto& weight = maker.floats("w", {2, 2}, {});
+  weight.set_data_type(7);
+  for (const int one : {1, 2, 3, 4}) weight.add_int64_data(one);
+  maker.node("MatMul", {"x", "w"}, "y");
+  maker.output("y");
+  Model model = load(maker.saved(folder_));
+  EXPECT_NE(samebytes::message_of<Error>([&] { model.replace_head(3); }).find("no parameter"), std::string::npos);
 }
 
 }  // namespace
