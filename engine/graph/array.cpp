@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "graph/op.h"
 #include "graph/overwrite.h"
@@ -80,6 +82,17 @@ float bfloat16_to_float(std::uint16_t b) {
   return value;
 }
 
+// As static_cast; a number beyond the whole ones of T becomes the nearest of them, and NaN the least.
+template <class T, class Value>
+T nearest(Value value) {
+  if constexpr (std::is_floating_point_v<Value> && std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    using Limits = std::numeric_limits<T>;
+    if (!(value > static_cast<Value>(Limits::min()))) return Limits::min();
+    if (value >= static_cast<Value>(Limits::max())) return Limits::max();
+  }
+  return static_cast<T>(value);
+}
+
 }  // namespace
 
 const Shape& Array::shape() const { return used(node_, "shape").shape; }
@@ -129,7 +142,7 @@ std::vector<T> Array::to_vector() const {
   const detail::Borrow borrow(dense, false, __builtin_FILE(), __builtin_LINE());
   std::vector<T> values(n);
   const auto fill = [&](auto* source, auto&& convert) {
-    for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<T>(convert(source[i]));
+    for (std::size_t i = 0; i < n; ++i) values[i] = nearest<T>(convert(source[i]));
   };
   const auto same = [](auto v) { return v; };
   switch (dtype()) {

@@ -1,5 +1,8 @@
 #include "samebytes/nn/unpooling.h"
 
+#include <cmath>
+#include <limits>
+
 #include "nn/describe.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -22,7 +25,11 @@ void require_unpooled_rank(const char* layer, int rank, const Array& x) {
 // Of the result along an axis.
 int unpooled_size(std::int64_t in, int kernel, int stride, int pad, int size) {
   if (size != 0) return size;
-  return static_cast<int>((in - 1) * (stride != 0 ? stride : kernel) - 2 * pad + kernel);
+  const double out = (static_cast<double>(in) - 1) * (stride != 0 ? stride : kernel) - 2.0 * pad + kernel;
+  if (std::abs(out) > std::numeric_limits<int>::max())
+    throw ArgumentError("MaxUnpool: expected fewer than 2^31 places along each axis of the result, got " +
+                        std::to_string(in) + " places and a step of " + std::to_string(stride != 0 ? stride : kernel));
+  return static_cast<int>(out);
 }
 
 }  // namespace

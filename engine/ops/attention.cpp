@@ -296,6 +296,11 @@ void check_options(const char* op, const AttentionOptions& options, const Shape&
                         scores.to_string() + ", it is " + describe(options.mask));
 }
 
+// How many keys more than its place a query sees. Beyond these ends it sees all of them, or none.
+std::int64_t offset_of(const AttentionOptions& options, std::int64_t queries, std::int64_t keys) {
+  return std::clamp(options.offset.value_or(keys - queries), -queries, keys);
+}
+
 bool needs_scores(const AttentionOptions& options) { return options.offsets.defined() || options.soft_cap > 0; }
 
 // Attention with all scores stored, of f32 or f64 arrays.
@@ -307,7 +312,7 @@ Array attend_by_scores(const Array& q, const Array& k, const Array& v, const Att
   if (options.soft_cap > 0) scores = tanh(scores / options.soft_cap) * options.soft_cap;
   const Array offsets = options.offsets.defined()
                             ? options.offsets
-                            : full({1}, static_cast<double>(options.offset.value_or(keys - queries)), i32);
+                            : full({1}, static_cast<double>(offset_of(options, queries, keys)), i32);
   Array visible = seen_by_place(queries, keys, options.causal, offsets, options.lengths);
   const auto restrict_to = [&](const Array& seen) { visible = visible.defined() ? logical_and(visible, seen) : seen; };
   if (options.mask.defined() && options.mask.dtype() == bool_) restrict_to(options.mask);
@@ -344,7 +349,7 @@ void require_rank_4(const char* op, const Array& a, const char* name, const char
 
 Array attend(AttentionKind kind, std::vector<Array> arrays, const AttentionOptions& options) {
   const Shape &q = arrays[0].shape(), &k = arrays.back().shape();
-  const std::int64_t offset = options.offset.value_or(k[1] - q[1]);
+  const std::int64_t offset = offset_of(options, q[1], k[1]);
   kind.causal = options.causal;
   kind.has_mask = options.mask.defined();
   kind.has_lengths = options.lengths.defined();
@@ -352,6 +357,7 @@ Array attend(AttentionKind kind, std::vector<Array> arrays, const AttentionOptio
   const Shape result{q[0], q[1], kind.heads, q[3]};
   const Dtype dtype = arrays[0].dtype(), real = real_of(dtype);
   if (result.size() == 0 || k[1] == 0) return zeros(result, dtype);
+  require_ints("attention", "queries, keys, heads of both and their size", {q[1], k[1], q[2], k[2], q[3]});
   // A longer head's result is stored before it is complete, so it may not be rounded there.
   constexpr std::int64_t kOnePart = 64;
   const Dtype inside = q[3] <= kOnePart ? dtype : real;
@@ -398,7 +404,7 @@ Array scaled_dot_product_attention(const Input& q, const Input& k, const Input& 
   const std::int64_t queries = q.shape()[1], keys = k.shape()[1], depth = q.shape()[3], result_depth = v.shape()[3];
   detail::check_options(kOp, options, Shape{q.shape()[0], heads, queries, keys});
   if (detail::needs_scores(options)) return detail::attend_by_scores_of_any(q, k, v, options);
-  const std::int64_t offset = options.offset.value_or(keys - queries);
+  const std::int64_t offset = detail::offset_of(options, queries, keys);
   if (options.causal && offset < 0) {  // the first queries see no key
     const std::int64_t blind = std::min(-offset, queries);
     AttentionOptions seeing = options;

@@ -50,6 +50,9 @@ struct ConvCall {
 };
 std::optional<ConvCall> replaceable_conv(const Array& a);
 
+// Places of an axis that padding, strides and taps lead to are fewer: sums of some are ints in the kernels.
+inline constexpr std::int64_t kMostConvReach = std::int64_t{1} << 28;
+
 // The sizes of the axes of dst; 0 or less if the kernel does not fit.
 std::int64_t conv_size(std::int64_t in, std::int64_t kernel, int stride, int pad, int dilation);
 
@@ -59,6 +62,10 @@ void check_conv_option(const char* op, const std::string& name, int v, int least
 void check_conv_attributes(const char* op, const ConvAttributes& attributes);
 // Refuses sequences, images and volumes whose offsets do not fit the kernels' ints. `both` describes the arguments.
 void check_conv_size(const char* op, const Shape& shape, const std::string& both);
+// Refuses what leads from places of `small` to places of `large`, which has the padding, beyond these ints: a
+// convolution's src is large, a transposed one's dst. Their sizes follow from each other.
+void check_conv_reach(const char* op, const Shape& large, const Shape& small, const Shape& weight,
+                      const ConvAttributes& attributes, const std::string& both);
 
 // The dtype of the result, and the one in which the kernels take such arrays: 16 bits, or wider.
 Dtype widest_of(const Array& src, const Array& weight, const Array& bias);

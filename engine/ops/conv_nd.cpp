@@ -59,7 +59,7 @@ Array conv(const char* op, const Array& source, const Array& weight, const Array
   if (s.back() % a.groups != 0 || w.back() % a.groups != 0)
     throw ArgumentError(std::string(op) + ": the channels must divide into " + std::to_string(a.groups) + " groups, " +
                         both);
-  if (w[-2] * a.groups != s.back())
+  if (w[-2] != s.back() / a.groups)
     throw ArgumentError(std::string(op) + ": weight must have " + std::to_string(s.back() / a.groups) +
                         " input channels per group, " + both);
   if (bias.defined())
@@ -78,6 +78,7 @@ Array conv(const char* op, const Array& source, const Array& weight, const Array
   dst.push_back(w.back());
   check_conv_size(op, s, both);
   check_conv_size(op, dst, both);
+  check_conv_reach(op, s, dst, w, a, both);
 
   const Dtype dtype = widest_of(src, weight, bias), inside = conv_dtype(a, s.back(), w.back(), dtype);
   if (src.size() == 0 || weight.size() == 0) {
@@ -98,6 +99,8 @@ void check_conv_option(const char* op, const std::string& name, int v, int least
   if (v < least)
     throw ArgumentError(std::string(op) + ": " + name + " must be " + std::to_string(least) + " or more, got " +
                         std::to_string(v));
+  if (v >= kMostConvReach)
+    throw ArgumentError(std::string(op) + ": " + name + " must be below 2^28, got " + std::to_string(v));
 }
 
 void check_conv_attributes(const char* op, const ConvAttributes& a) {
@@ -120,6 +123,28 @@ void check_conv_size(const char* op, const Shape& shape, const std::string& both
   if (pixels * shape.back() < most_values && pixels * shape[0] < most_pixels) return;
   throw ArgumentError(std::string(op) + ": " + kThing[shape.rank() - 3] +
                       "s of 2^27 values or more, or a batch of 2^30 places or more, are too large, " + both);
+}
+
+void check_conv_reach(const char* op, const Shape& large, const Shape& small, const Shape& weight,
+                      const ConvAttributes& a, const std::string& both) {
+  // Offsets within the padded volume are ints in the kernels, and so are values of the weight.
+  constexpr std::int64_t most_values = std::int64_t{1} << 31;
+  std::int64_t values = large.back();
+  bool fits = values < most_values && weight.size() < most_values;
+  for (int k = 0; fits && k < a.axes; ++k) {
+    const int axis = 3 - a.axes + k;
+    const std::int64_t stride = a.stride[axis], dilation = a.dilation[axis];
+    const std::int64_t padded = large[k + 1] + 2 * std::int64_t{a.pad[axis]},
+                       reach = std::max(padded, small[k + 1] * stride + (weight[k] - 1) * dilation + 1);
+    fits = std::max(reach, stride * dilation) < kMostConvReach;
+    if (fits) values *= reach;
+    fits = fits && values < most_values;
+  }
+  if (!fits)
+    throw ArgumentError(std::string(op) +
+                        ": padding, strides and dilation must reach fewer than 2^28 places along an axis and 2^31 "
+                        "values in all, " +
+                        both);
 }
 
 Dtype widest_of(const Array& src, const Array& weight, const Array& bias) {

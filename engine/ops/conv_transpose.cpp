@@ -42,7 +42,7 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
   if (s.back() % a.groups != 0)
     throw ArgumentError(std::string(op) + ": the channels must divide into " + std::to_string(a.groups) + " groups, " +
                         both);
-  const std::int64_t channels = w[-2] * a.groups;
+  const std::int64_t channels = checked_product(op, src, w[-2], a.groups);
   if (bias.defined())
     require(is_floating(bias.dtype()) && bias.shape() == Shape{channels}, op, "bias must be floating [K]", bias,
             "bias");
@@ -64,6 +64,7 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
   dst.push_back(channels);
   check_conv_size(op, s, both);
   check_conv_size(op, dst, both);
+  check_conv_reach(op, dst, s, w, a, both);
 
   const Dtype dtype = widest_of(src, weight, bias), inside = conv_dtype(a, s.back(), channels, dtype);
   if (src.size() == 0 || weight.size() == 0) {

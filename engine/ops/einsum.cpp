@@ -189,6 +189,9 @@ void check_sizes(std::string_view equation, const std::vector<Lettered>& all) {
 }  // namespace
 
 Array einsum(std::string_view equation, const Inputs& arrays) {
+  constexpr std::size_t most = 64;  // each of them is compared with all that follow
+  if (arrays.size() > most)
+    throw ArgumentError("einsum: expected at most 64 arrays, got " + std::to_string(arrays.size()));
   Equation made = parsed(equation, arrays);
   std::string every, longer;
   for (const std::string& term : made.terms) every += term;

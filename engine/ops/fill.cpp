@@ -97,14 +97,14 @@ Scalar scalar_of(double value, Dtype dtype) {
   return Scalar(static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
 }
 
+}  // namespace
+
 std::string text_of(double value) {
   std::string text = std::to_string(value);
   while (text.back() == '0') text.pop_back();
   if (text.back() == '.') text.pop_back();
   return text;
 }
-
-}  // namespace
 
 bool is_representable(double value, Dtype dtype) {
   if (is_floating(dtype)) return true;

@@ -24,6 +24,7 @@ struct FoldAxis {
 };
 
 std::vector<FoldAxis> fold_axes(const char* op, const std::vector<std::int64_t>& sizes, const FoldOptions& o) {
+  constexpr std::int64_t most = std::int64_t{1} << 30;  // places are i32 in the tables
   const std::size_t axes = sizes.size();
   const auto at = [&](const std::vector<int>& list, const char* name, std::size_t i, int otherwise, int least) {
     if (!list.empty() && list.size() != axes)
@@ -33,10 +34,14 @@ std::vector<FoldAxis> fold_axes(const char* op, const std::vector<std::int64_t>&
     if (value < least)
       throw ArgumentError(std::string(op) + ": " + name + " must be " + std::to_string(least) + " or more, got " +
                           std::to_string(value));
+    if (value >= most)
+      throw ArgumentError(std::string(op) + ": " + name + " must be below 2^30, got " + std::to_string(value));
     return std::int64_t{value};
   };
   std::vector<FoldAxis> result;
   for (std::size_t i = 0; i < axes; ++i) {
+    if (sizes[i] >= most)
+      throw ArgumentError(std::string(op) + ": every axis must be below 2^30, got " + std::to_string(sizes[i]));
     const std::int64_t pad = at(o.pad, "pad", i, 0, 0);
     FoldAxis axis{sizes[i],
                   0,
@@ -45,8 +50,8 @@ std::vector<FoldAxis> fold_axes(const char* op, const std::vector<std::int64_t>&
                   at(o.dilation, "dilation", i, 1, 1),
                   pad};
     const std::int64_t end = at(o.pad_end, "pad_end", i, static_cast<int>(pad), 0),
-                       room = axis.in + pad + end - axis.dilation * (axis.kernel - 1) - 1;
-    if (axis.in < 1 || room < 0)
+                       room = axis.in < 1 ? -1 : axis.in + pad + end - axis.dilation * (axis.kernel - 1) - 1;
+    if (room < 0)
       throw ArgumentError(std::string(op) + ": the kernel of " + std::to_string(axis.kernel) +
                           " must fit into the padded axis of " + std::to_string(axis.in) + " places");
     axis.out = room / axis.stride + 1;
@@ -56,7 +61,8 @@ std::vector<FoldAxis> fold_axes(const char* op, const std::vector<std::int64_t>&
 }
 
 // [N, OUT kernel, ...] of windows, one behind the other.
-AxisTaps windows_of_axis(const FoldAxis& a) {
+AxisTaps windows_of_axis(const char* op, const FoldAxis& a) {
+  detail::require_table(op, a.out, a.kernel);
   AxisTaps taps{.in = a.in, .taps = 1, .places = {}, .weights = {}};
   for (std::int64_t o = 0; o < a.out; ++o)
     for (std::int64_t t = 0; t < a.kernel; ++t) taps.places.push_back(static_cast<std::int32_t>(a.place(o, t)));
@@ -65,7 +71,8 @@ AxisTaps windows_of_axis(const FoldAxis& a) {
 }
 
 // For each place of the axis, where the windows hold it.
-AxisTaps places_of_axis(const FoldAxis& a) {
+AxisTaps places_of_axis(const char* op, const FoldAxis& a) {
+  detail::require_table(op, std::max(a.in, a.out), a.kernel);
   AxisTaps taps{.in = a.out * a.kernel, .taps = a.kernel, .places = {}, .weights = {}};
   for (std::int64_t i = 0; i < a.in; ++i)
     for (std::int64_t t = 0; t < a.kernel; ++t) {
@@ -98,7 +105,7 @@ Array unfold(const Input& src, const FoldOptions& options) {
   Shape apart{s[0]};
   std::int64_t windows = 1, places = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    y = resample_axis(y, static_cast<int>(i) + 1, windows_of_axis(axes[i]));
+    y = resample_axis(y, static_cast<int>(i) + 1, windows_of_axis(kOp, axes[i]));
     apart.push_back(axes[i].out);
     apart.push_back(axes[i].kernel);
     windows *= axes[i].out;
@@ -119,11 +126,13 @@ Array fold(const Input& columns, const std::vector<std::int64_t>& sizes, const F
   Shape apart{s[0]};
   std::int64_t windows = 1, places = 1;
   for (const FoldAxis& axis : axes) {
-    apart.push_back(axis.out);
+    apart.push_back(axis.out);  // throws where the product is too large
     windows *= axis.out;
+  }
+  for (const FoldAxis& axis : axes) {
+    apart.push_back(axis.kernel);
     places *= axis.kernel;
   }
-  for (const FoldAxis& axis : axes) apart.push_back(axis.kernel);
   apart.push_back(s.back());
   detail::require(s[1] == windows && s[2] == places, kOp,
                   ("expected " + std::to_string(windows) + " windows of " + std::to_string(places) + " places").c_str(),
@@ -137,7 +146,8 @@ Array fold(const Input& columns, const std::vector<std::int64_t>& sizes, const F
   for (const FoldAxis& axis : axes) joined.push_back(axis.out * axis.kernel);
   joined.push_back(s.back());
   y = reshape(y, joined);
-  for (std::size_t i = 0; i < axes.size(); ++i) y = resample_axis(y, static_cast<int>(i) + 1, places_of_axis(axes[i]));
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    y = resample_axis(y, static_cast<int>(i) + 1, places_of_axis(kOp, axes[i]));
   return detail::as_dtype(y, columns.dtype());
 }
 

@@ -424,11 +424,7 @@ void gpu_few(Launch& run, KernelCall& call, const GemmCase& x) {
 constexpr PerPersonality<void (*)(Launch& run, KernelCall& call, const GemmCase& x)> kQuantisedFew{cpu_few, gpu_few};
 
 void require_sizes(const char* op, const GemmProblem& p) {
-  constexpr std::int64_t most = std::numeric_limits<int>::max();
-  if (p.m > most || p.n > most || p.k > most || p.outer * p.inner > most)
-    throw ArgumentError(std::string(op) + ": sizes must fit 31 bits, m, n, k and batch are " + std::to_string(p.m) +
-                        ", " + std::to_string(p.n) + ", " + std::to_string(p.k) + ", " +
-                        std::to_string(p.outer * p.inner));
+  require_ints(op, "m, n, k and batch", {p.m, p.n, p.k, p.outer * p.inner});
 }
 
 Epilogues epilogues_of(const Launch& run, Operand bias) {

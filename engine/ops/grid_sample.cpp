@@ -220,9 +220,12 @@ void check_samples(const Array& src, const Array& grid, const GridSampleOptions&
           kOp, rank == 4 ? "grid must be floating [N, OH, OW, 2]" : "grid must be floating [N, OD, OH, OW, 3]", grid,
           "grid");
   require(o.mode != GridSampleMode::bicubic || rank == 4, kOp, "bicubic needs images", src, "src");
+  constexpr std::int64_t kMostExact = std::int64_t{1} << 24;  // places that f32 counts one by one
   std::int64_t places = src.shape()[0];
   for (int i = 1; i + 1 < rank; ++i) {
     require(src.shape()[i] >= 1, kOp, "src must have at least one place along each axis", src, "src");
+    require(src.dtype() == f64 || src.shape()[i] <= kMostExact, kOp, "more than 2^24 places along an axis need f64",
+            src, "src");
     places *= src.shape()[i];
   }
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() - 2;
@@ -279,15 +282,18 @@ Array affine_grid(const Input& theta, const std::vector<std::int64_t>& sizes, co
   require(theta.defined() && is_floating(theta.dtype()) && theta.shape().rank() == 3 && theta.shape()[1] == axes &&
               theta.shape()[2] == axes + 1,
           kOp, axes == 2 ? "theta must be floating [N, 2, 3]" : "theta must be floating [N, 3, 4]", theta, "theta");
+  const std::int64_t batch = theta.shape()[0];
   std::int64_t places = 1;
-  for (const std::int64_t size : sizes) places *= size;
+  Shape shape{batch};
+  for (const std::int64_t size : sizes) {
+    shape.push_back(size);  // throws where the product is too large
+    places *= size;
+  }
+  shape.push_back(axes);
+  detail::require_table(kOp, places, axes + 1);
   const Dtype dtype = theta.dtype() == f64 ? f64 : f32;
   const Array base = dtype == f64 ? detail::affine_base<double>(sizes, options.align_corners)
                                   : detail::affine_base<float>(sizes, options.align_corners);
-  const std::int64_t batch = theta.shape()[0];
-  Shape shape{batch};
-  for (const std::int64_t size : sizes) shape.push_back(size);
-  shape.push_back(axes);
   // Places are neighbours in the product, which is wide then: one row for each image and coordinate.
   const Array rows = matmul(reshape(detail::as_dtype(theta, dtype), {batch * axes, axes + 1}), base);
   const Array grid = transpose(reshape(rows, {batch, axes, places}), {0, 2, 1});

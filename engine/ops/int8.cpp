@@ -15,6 +15,7 @@
 #include "ops/conv.h"
 #include "ops/dtypes.h"
 #include "ops/int8.h"
+#include "ops/inverse.h"
 #include "ops/sizes.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -331,7 +332,7 @@ Int8Weight int8_weight(const Input& weight) {
       most = std::max(most, std::fabs(value(j, p)));
     }
     scales[j] = most / kMost;
-    const float inverse = scales[j] > 0 ? 1 / scales[j] : 0;
+    const float inverse = detail::inverse_of(scales[j]);
     for (std::size_t p = 0; p < k; ++p)
       whole[j * k + p] = static_cast<std::int8_t>(std::clamp(std::nearbyint(value(j, p) * inverse), -kMost, kMost));
   }
@@ -386,6 +387,7 @@ Array int8_linear(const Input& x, const Int8Weight& weight, const Input& bias, c
   dst[-1] = out;
   if (x.size() == 0 || out == 0) return detail::nothing(dst, x.dtype(), bias);
   const std::int64_t rows = x.size() / in;
+  detail::require_ints(kOp, "rows and columns", {rows, out});
   return reshape(detail::product(reshape(x, {rows, in}), weight, bias, {}, {rows, out}, range), dst);
 }
 
@@ -401,16 +403,14 @@ Array int8_conv2d(const Input& x, const Int8Weight& weight, const Input& bias, c
     throw ArgumentError(std::string(kOp) + ": x must be [N, H, W, " + std::to_string(w[2]) + "], x is " +
                         s.to_string());
   if (o.groups != 1) throw ArgumentError(std::string(kOp) + ": groups must be 1, got " + std::to_string(o.groups));
+  const detail::ConvAttributes a{.axes = 2,
+                                 .stride = {1, o.stride_h, o.stride_w},
+                                 .pad = {0, o.pad_h, o.pad_w},
+                                 .dilation = {1, o.dilation_h, o.dilation_w}};
   const int end_h = o.pad_end_h.value_or(o.pad_h), end_w = o.pad_end_w.value_or(o.pad_w);
-  for (const auto& [name, value, least] : {std::tuple{"stride_h", o.stride_h, 1},
-                                           {"stride_w", o.stride_w, 1},
-                                           {"dilation_h", o.dilation_h, 1},
-                                           {"dilation_w", o.dilation_w, 1},
-                                           {"pad_h", o.pad_h, 0},
-                                           {"pad_w", o.pad_w, 0},
-                                           {"pad_end_h", end_h, 0},
-                                           {"pad_end_w", end_w, 0}})
-    detail::check_conv_option(kOp, name, value, least);
+  detail::check_conv_attributes(kOp, a);
+  detail::check_conv_option(kOp, "pad_end_h", end_h, 0);
+  detail::check_conv_option(kOp, "pad_end_w", end_w, 0);
   const std::int64_t h = detail::conv_size(s[1] + end_h - o.pad_h, w[0], o.stride_h, o.pad_h, o.dilation_h),
                      width = detail::conv_size(s[2] + end_w - o.pad_w, w[1], o.stride_w, o.pad_w, o.dilation_w);
   const std::string both = "x is " + s.to_string() + ", weight is " + w.to_string();
@@ -419,6 +419,7 @@ Array int8_conv2d(const Input& x, const Int8Weight& weight, const Input& bias, c
   const Shape dst{s[0], h, width, w.back()};
   detail::check_conv_size(kOp, s, both);
   detail::check_conv_size(kOp, dst, both);
+  detail::check_conv_reach(kOp, s, dst, w, a, both);
   if (x.size() == 0 || w.size() == 0) return detail::nothing(dst, x.dtype(), bias);
   return detail::product(x, weight, bias, {o.stride_h, o.stride_w, o.pad_h, o.pad_w, o.dilation_h, o.dilation_w}, dst,
                          range);

@@ -27,6 +27,12 @@ double cubic_weight(double d, double a) {
   return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
+// A table without places yet; throws where it would be too long.
+AxisTaps table_for(const AxisScale& axis, std::int64_t taps) {
+  detail::require_table(kInterpolate, axis.out, taps);
+  return {.in = axis.in, .taps = taps, .places = {}, .weights = {}};
+}
+
 void add_tap(AxisTaps& taps, double place, double weight) {
   taps.places.push_back(static_cast<std::int32_t>(std::clamp(place, 0.0, static_cast<double>(taps.in - 1))));
   taps.weights.push_back(weight);
@@ -34,7 +40,7 @@ void add_tap(AxisTaps& taps, double place, double weight) {
 
 // Whole places in f32, as PyTorch counts them.
 AxisTaps nearest_taps(const AxisScale& axis, bool is_exact) {
-  AxisTaps taps{.in = axis.in, .taps = 1, .places = {}, .weights = {}};
+  AxisTaps taps = table_for(axis, 1);
   const auto step = static_cast<float>(axis.step);
   for (std::int64_t o = 0; o < axis.out; ++o)
     add_tap(taps, std::floor((static_cast<float>(o) + (is_exact ? 0.5f : 0.0f)) * step), 1.0);
@@ -42,7 +48,7 @@ AxisTaps nearest_taps(const AxisScale& axis, bool is_exact) {
 }
 
 AxisTaps smooth_taps(const AxisScale& axis, bool is_cubic, bool is_aligned) {
-  AxisTaps taps{.in = axis.in, .taps = is_cubic ? 4 : 2, .places = {}, .weights = {}};
+  AxisTaps taps = table_for(axis, is_cubic ? 4 : 2);
   for (std::int64_t o = 0; o < axis.out; ++o) {
     const auto place = static_cast<double>(o);
     double at = is_aligned ? place * axis.step : (place + 0.5) * axis.step - 0.5;
@@ -60,8 +66,7 @@ AxisTaps smooth_taps(const AxisScale& axis, bool is_cubic, bool is_aligned) {
 
 AxisTaps antialiased_taps(const AxisScale& axis, bool is_cubic) {
   const double width = std::max(axis.step, 1.0), reach = (is_cubic ? 2 : 1) * width;
-  AxisTaps taps{
-      .in = axis.in, .taps = static_cast<std::int64_t>(std::ceil(reach)) * 2 + 1, .places = {}, .weights = {}};
+  AxisTaps taps = table_for(axis, static_cast<std::int64_t>(std::ceil(reach)) * 2 + 1);
   for (std::int64_t o = 0; o < axis.out; ++o) {
     const double center = (static_cast<double>(o) + 0.5) * axis.step;
     const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0),
@@ -84,8 +89,9 @@ AxisTaps antialiased_taps(const AxisScale& axis, bool is_cubic) {
 AxisTaps area_taps(const AxisScale& axis) {
   const auto begin = [&](std::int64_t o) { return o * axis.in / axis.out; };
   const auto end = [&](std::int64_t o) { return detail::ceil_div((o + 1) * axis.in, axis.out); };
-  AxisTaps taps{.in = axis.in, .taps = 1, .places = {}, .weights = {}};
+  AxisTaps taps = table_for(axis, 1);
   for (std::int64_t o = 0; o < axis.out; ++o) taps.taps = std::max(taps.taps, end(o) - begin(o));
+  taps = table_for(axis, taps.taps);
   for (std::int64_t o = 0; o < axis.out; ++o)
     for (std::int64_t k = 0; k < taps.taps; ++k) {
       const std::int64_t place = begin(o) + k, size = end(o) - begin(o);
@@ -112,14 +118,16 @@ std::vector<AxisScale> scales_of(const Input& src, const InterpolateOptions& o) 
   if (!(o.size.size() == axes || o.scale.size() == axes || o.scale.size() == 1))
     throw ArgumentError(std::string(kInterpolate) + ": expected one size or scale for each of " + std::to_string(axes) +
                         " axes, got " + std::to_string(std::max(o.size.size(), o.scale.size())) + is);
+  constexpr std::int64_t most = std::int64_t{1} << 30;
   std::vector<AxisScale> result(axes);
   for (std::size_t i = 0; i < axes; ++i) {
     AxisScale& axis = result[i];
     axis.in = src.shape()[static_cast<int>(i) + 1];
+    detail::require(axis.in < most, kInterpolate, "every axis must be below 2^30", src, "src");
     const double scale = o.scale.empty() ? 0.0 : o.scale[o.scale.size() == 1 ? 0 : i];
     const double out =
         o.scale.empty() ? static_cast<double>(o.size[i]) : std::floor(static_cast<double>(axis.in) * scale);
-    if (axis.in < 1 || !(out >= 1 && out < double(1 << 30)))
+    if (axis.in < 1 || !(out >= 1 && out < double{most}))
       throw ArgumentError(std::string(kInterpolate) +
                           ": expected axes of at least one place and results of 1 to 2^30 places, " + "axis " +
                           std::to_string(i + 1) + " has " + std::to_string(axis.in) + is);

@@ -7,6 +7,7 @@
 #include "graph/launch.h"
 #include "graph/op.h"
 #include "graph/written.h"
+#include "ops/as_value.h"
 #include "ops/dtypes.h"
 #include "ops/formula.h"
 #include "ops/moved_axis.h"
@@ -162,6 +163,12 @@ Array layer_norm(const Input& src, const Input& scale, const Input& shift, float
   };
   add(scale, "scale", detail::LAYER_NORM_SCALE);
   add(shift, "shift", detail::LAYER_NORM_SHIFT);
+  if (src.shape().back() == 0) {  // rows of nothing, which gradients may pass all the same
+    Array y = detail::as_value(src);
+    if (scale.defined()) y = y * detail::as_dtype(scale, src.dtype());
+    return shift.defined() ? y + detail::as_dtype(shift, src.dtype()) : y;
+  }
+  detail::require_ints(kOp, "values of a row", {src.shape().back()});
   const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
   const detail::Result results[] = {{src.shape(), src.dtype()}, {rows, real}, {rows, real}};
   return detail::make_arrays(detail::make_op<LayerNorm>(flags, eps), results, inputs)[0];

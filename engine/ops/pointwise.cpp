@@ -260,8 +260,7 @@ Array whole_beside(const char* op, const Array& a, const Number& number) {
   const Dtype dtype = a.dtype() == bool_ && !number.is_truth() ? i32 : a.dtype();
   if (!is_representable(number.value(), dtype))
     throw ArgumentError(std::string(op) + ": the number must fit " + std::string(name_of(dtype)) + ", got " +
-                        std::to_string(static_cast<std::int64_t>(number.value())) +
-                        "; convert a with astype(a, i32), a is " + describe(a));
+                        text_of(number.value()) + "; convert a with astype(a, i32), a is " + describe(a));
   return full({}, number.value(), dtype);
 }
 // Comparisons with numbers that the type does not hold are right, too.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -64,6 +65,7 @@ Array apply_row(std::initializer_list<Array> operands, std::vector<Scalar> scala
 }
 // Whether a dtype has that value; floating ones have every one, rounded.
 bool is_representable(double value, Dtype dtype);
+std::string text_of(double value);  // "300", "0.5"
 // The array, as f32 where it is not floating.
 Array as_floating(const Array& a);
 

@@ -26,8 +26,8 @@ void share_pooled_rows(const Launch& run, detail::KernelCall& call, const Shape&
   constexpr std::int64_t plain_window = 9;
   const std::int64_t rows = result[0] * result[1], row = result[2] * result[3];
   const std::int64_t block = run.constant("pool2d", "POOL2D_BLOCK", run.dst_dtype(0));
-  const std::int64_t work = row * std::max<std::int64_t>(1, window / plain_window);
-  const std::int64_t each = std::clamp<std::int64_t>(block / work, 1, rows);
+  const std::int64_t slower = std::clamp<std::int64_t>(window / plain_window, 1, block);
+  const std::int64_t each = std::clamp<std::int64_t>(block / slower / row, 1, rows);
   call.args(static_cast<int>(each)).over_tiles((rows + each - 1) / each);
 }
 constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, const Shape&, std::int64_t)> kSharePooled{
@@ -135,6 +135,9 @@ Window adaptive_window(const char* op, const Array& src, int out_h, int out_w, i
   const int h = axes == 1 ? 1 : static_cast<int>(s[1]), w = static_cast<int>(s[axes]);
   require(h >= 1 && w >= 1, op, "src must have at least one place", src, "src");
   const int kh = largest_window(h, out_h), kw = largest_window(w, out_w);
+  constexpr std::int64_t most = std::int64_t{1} << 31;  // places of a window, and windows of a place, are ints
+  require(std::int64_t{kh} * kw < most && std::int64_t{out_h} * out_w < most, op,
+          "a window and the result must have fewer than 2^31 places", src, "src");
   // Windows of one size that do not overlap need no rule of their own.
   const bool is_even = h % out_h == 0 && w % out_w == 0;
   return {static_cast<int>(s[0]), h, w, static_cast<int>(s.back()), out_h, out_w, kh, kw, is_even ? kh : 0,

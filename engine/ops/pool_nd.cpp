@@ -29,9 +29,10 @@ struct AxisWindows {
   std::vector<std::int32_t> places{0};
 };
 
-AxisWindows axis_windows(const PoolWindows& w, int axis, std::int64_t in) {
+AxisWindows axis_windows(const char* op, const PoolWindows& w, int axis, std::int64_t in) {
   const auto a = static_cast<std::size_t>(axis);
   AxisWindows list{in, pooled_size(w, axis, in), w.kernel[a], {}};
+  require_table(op, list.out, list.taps);
   for (std::int64_t o = 0; o < list.out; ++o)
     for (std::int64_t t = 0; t < list.taps; ++t) {
       const std::int64_t place = o * w.stride[a] - w.pad[a] + t * w.dilation[a];
@@ -40,15 +41,22 @@ AxisWindows axis_windows(const PoolWindows& w, int axis, std::int64_t in) {
   return list;
 }
 
-AxisWindows adaptive_windows(std::int64_t in, std::int64_t out) {
+AxisWindows adaptive_windows(const char* op, std::int64_t in, std::int64_t out) {
+  require_table(op, out, 1);
   const auto begin = [&](std::int64_t o) { return o * in / out; };
   const auto end = [&](std::int64_t o) { return ceil_div((o + 1) * in, out); };
   AxisWindows list{in, out, 1, {}};
   for (std::int64_t o = 0; o < out; ++o) list.taps = std::max(list.taps, end(o) - begin(o));
+  require_table(op, out, list.taps);
   for (std::int64_t o = 0; o < out; ++o)
     for (std::int64_t t = 0; t < list.taps; ++t)
       list.places.push_back(begin(o) + t < end(o) ? static_cast<std::int32_t>(begin(o) + t) : -1);
   return list;
+}
+
+// The places that a window spans.
+std::int64_t window_span(const PoolWindows& w, std::size_t a) {
+  return (w.kernel[a] - std::int64_t{1}) * w.dilation[a] + 1;
 }
 
 bool has_place(const PoolWindows& w, std::size_t a, std::int64_t in, std::int64_t o) {
@@ -179,7 +187,7 @@ std::vector<AxisWindows> adaptive_volumes(const char* op, const Array& src, cons
   for (int i = 0; i < 3; ++i) {
     require(out[static_cast<std::size_t>(i)] >= 1 && src.shape()[i + 1] >= 1, op,
             "src and the result must have at least one place along each axis", src, "src");
-    lists.push_back(adaptive_windows(src.shape()[i + 1], out[static_cast<std::size_t>(i)]));
+    lists.push_back(adaptive_windows(op, src.shape()[i + 1], out[static_cast<std::size_t>(i)]));
   }
   return lists;
 }
@@ -250,8 +258,7 @@ std::string describe_sides(const PoolWindows& windows, const std::array<int, 3>&
 
 std::int64_t pooled_size(const PoolWindows& w, int axis, std::int64_t in) {
   const auto a = static_cast<std::size_t>(axis);
-  const std::int64_t extent = (w.kernel[a] - std::int64_t{1}) * w.dilation[a] + 1, stride = w.stride[a];
-  const std::int64_t room = in + w.pad[a] + w.pad_end[a] - extent;
+  const std::int64_t room = in + w.pad[a] + w.pad_end[a] - window_span(w, a), stride = w.stride[a];
   if (room < 0) return 0;
   const std::int64_t out = (room + (w.ceil_mode ? stride - 1 : 0)) / stride + 1;
   // No window starts in the padding at the end.
@@ -260,11 +267,18 @@ std::int64_t pooled_size(const PoolWindows& w, int axis, std::int64_t in) {
 
 void check_pooling(const char* op, const Array& src, const PoolWindows& w) {
   check_source(op, src, w.axes);
+  std::int64_t window = 1;
   for (int i = 0; i < w.axes; ++i) {
     const auto a = static_cast<std::size_t>(i);
     require(w.kernel[a] >= 1 && w.stride[a] >= 1 && w.dilation[a] >= 1, op,
             "kernel, stride and dilation must be at least 1", src, "src");
     require(w.pad[a] >= 0 && w.pad_end[a] >= 0 && w.divisor >= 0, op, "pad and divisor must be at least 0", src, "src");
+    // Places and sums of two of them are ints in the kernels; steps end within the padded side.
+    constexpr std::int64_t most_side = std::int64_t{1} << 30, most_places = std::int64_t{1} << 31;
+    window *= w.kernel[a];
+    require(src.shape()[i + 1] + w.pad[a] + w.pad_end[a] < most_side && window_span(w, a) < most_side &&
+                window < most_places,
+            op, "padded sides and windows must be below 2^30, and the places of a window below 2^31", src, "src");
   }
   const auto kernel = [&] { return "kernel " + describe_sides(w, w.kernel); };
   const auto pad = [&] { return "pad " + describe_sides(w, w.pad); };
@@ -273,6 +287,7 @@ void check_pooling(const char* op, const Array& src, const PoolWindows& w) {
     const std::int64_t in = src.shape()[i + 1], out = pooled_size(w, i, in);
     if (out < 1)
       require(false, op, (kernel() + " must fit in the " + kPooled[w.axes - 1] + " with " + pad()).c_str(), src, "src");
+    if (w.has_gaps()) require_table(op, out, w.kernel[a]);  // each of them is looked at
     // Without gaps the outermost windows are the ones that may miss src.
     const std::int64_t next = w.dilation[a] == 1 ? std::max<std::int64_t>(out - 1, 1) : 1;
     for (std::int64_t o = 0; o < out; o += next)
@@ -289,7 +304,7 @@ PoolResult max_pool_nd(const char* op, const Array& src, const PoolWindows& wind
   check_pooling(op, src, windows);
   std::vector<AxisWindows> lists;
   lists.reserve(static_cast<std::size_t>(windows.axes));
-  for (int i = 0; i < windows.axes; ++i) lists.push_back(axis_windows(windows, i, src.shape()[i + 1]));
+  for (int i = 0; i < windows.axes; ++i) lists.push_back(axis_windows(op, windows, i, src.shape()[i + 1]));
   return max_pool_by(op, src, lists, windows);
 }
 
@@ -297,7 +312,7 @@ Array avg_pool_nd(const char* op, const Array& src, const PoolWindows& w) {
   check_pooling(op, src, w);
   std::vector<AxisWindows> lists;
   lists.reserve(static_cast<std::size_t>(w.axes));
-  for (int i = 0; i < w.axes; ++i) lists.push_back(axis_windows(w, i, src.shape()[i + 1]));
+  for (int i = 0; i < w.axes; ++i) lists.push_back(axis_windows(op, w, i, src.shape()[i + 1]));
   return weighted_windows(src, lists, [&](std::size_t a, std::int64_t o) {
     if (w.divisor > 0) return a == 0 ? 1.0 / w.divisor : 1.0;
     const std::int64_t first = w.count_include_pad ? -w.pad[a] : 0,

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "ops/inverse.h"
 #include "samebytes/error.h"
 #include "samebytes/ops/quantised.h"
 #include "shared/quantised.h"
@@ -14,6 +15,7 @@ namespace samebytes {
 namespace {
 
 using Byte = std::uint8_t;
+using detail::inverse_of;
 
 // Bits of the nearest f16, ties to even; of finite values.
 std::uint16_t half_bits(float value) {
@@ -44,7 +46,7 @@ int nearest(float x, int least, int most) {
 void q8_0(const float* x, Byte* b) {
   float most = 0;
   for (int i = 0; i < 32; ++i) most = std::max(most, std::fabs(x[i]));
-  const float d = most / 127, inverse = d > 0 ? 1 / d : 0;
+  const float d = most / 127, inverse = inverse_of(d);
   put_half(b, d);
   for (int i = 0; i < 32; ++i)
     b[2 + i] = static_cast<Byte>(static_cast<std::int8_t>(nearest(x[i] * inverse, -127, 127)));
@@ -54,7 +56,7 @@ void q4_0(const float* x, Byte* b) {
   float most = 0;  // with its sign
   for (int i = 0; i < 32; ++i)
     if (std::fabs(x[i]) > std::fabs(most)) most = x[i];
-  const float d = most / -8, inverse = d != 0 ? 1 / d : 0;
+  const float d = most / -8, inverse = inverse_of(d);
   put_half(b, d);
   const auto level = [&](float v) { return std::min(15, static_cast<int>(v * inverse + 8.5f)); };
   for (int i = 0; i < 16; ++i) b[2 + i] = static_cast<Byte>(level(x[i]) | level(x[i + 16]) << 4);
@@ -100,7 +102,7 @@ void nf4(const float* x, Byte* b) {
   float most = 0;
   for (int i = 0; i < 64; ++i) most = std::max(most, std::fabs(x[i]));
   std::memcpy(b, &most, sizeof most);
-  const float inverse = most > 0 ? 1 / most : 0;
+  const float inverse = inverse_of(most);
   const auto level = [&](float v) {
     int q = 0;
     for (std::size_t i = 0; i < 15; ++i) q += v * inverse > (kNf4[i] + kNf4[i + 1]) / 2;
@@ -128,6 +130,10 @@ std::vector<std::byte> quantise(std::span<const float> values, std::int64_t colu
     throw ArgumentError("quantise: rows of " + std::string(format.name) + " have a multiple of " +
                         std::to_string(format.values) + " values, got " + std::to_string(columns) + " of " +
                         std::to_string(values.size()));
+  const auto bad = std::find_if_not(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+  if (bad != values.end())
+    throw ArgumentError("quantise: expected finite values, got " + std::to_string(*bad) + " at place " +
+                        std::to_string(bad - values.begin()));
   const std::size_t count = values.size() / static_cast<std::size_t>(format.values);
   std::vector<std::byte> result(count * static_cast<std::size_t>(format.bytes));
   for (std::size_t i = 0; i < count; ++i)

@@ -10,6 +10,7 @@
 #include "graph/launch.h"
 #include "graph/written.h"
 #include "ops/dtypes.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -247,6 +248,7 @@ Checked check_recurrent(const char* op, int gates, const Array& x, const Recurre
               hh.shape()[0] == gates * hh.shape()[1],
           op, ("needs weight_hh [" + std::to_string(gates) + " * H, H]").c_str(), hh, "weight_hh");
   const std::int64_t batch = x.shape()[0], hidden = hh.shape()[1];
+  require_ints(op, "sequences, steps and gates of all units", {batch, x.shape()[1], hh.shape()[0]});
   const auto checked = [&](const Array& a, const Shape& shape, const char* name) {
     require(
         a.defined() && is_floating(a.dtype()) && real_of(a.dtype()) == real && a.shape() == shape, op,

@@ -22,13 +22,17 @@ std::int64_t results_of(const AxisTaps& t) { return t.taps == 0 ? 0 : std::ssize
 
 // Which places of the result read each place of the source, in ascending order.
 AxisTaps transposed_taps(const AxisTaps& t) {
+  constexpr const char* kOp = "resample_axis";
   const std::int64_t out = results_of(t);
+  detail::require_table(kOp, t.in, 1);
   std::vector<std::int64_t> counts(static_cast<std::size_t>(t.in), 0);
   for (const std::int32_t place : t.places)
     if (place >= 0) ++counts[static_cast<std::size_t>(place)];
   AxisTaps back;
   back.in = out;
-  back.taps = std::max<std::int64_t>(1, *std::max_element(counts.begin(), counts.end()));
+  back.taps = 1;
+  for (const std::int64_t count : counts) back.taps = std::max(back.taps, count);
+  detail::require_table(kOp, t.in, back.taps);
   back.places.assign(static_cast<std::size_t>(t.in * back.taps), -1);
   back.weights.assign(back.places.size(), 0.0);
   std::fill(counts.begin(), counts.end(), 0);
@@ -66,6 +70,7 @@ class Resample final : public detail::Op, public detail::Written {
   // The table as a matrix, by which the axis is multiplied.
   void write(detail::NodeWriter& w) const override {
     const std::int64_t out = results_of(*taps_);
+    detail::require_table("resample_axis", taps_->in, out);
     std::vector<double> matrix(static_cast<std::size_t>(taps_->in * out), 0.0);
     for (std::size_t i = 0; i < taps_->places.size(); ++i)
       if (const std::int64_t place = taps_->places[i]; place >= 0)

@@ -7,8 +7,10 @@
 #include "graph/launch.h"
 #include "graph/op.h"
 #include "graph/written.h"
+#include "ops/as_value.h"
 #include "ops/dtypes.h"
 #include "ops/formula.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 #include "shared/norm.h"
 
@@ -147,6 +149,11 @@ Array rms_norm(const Input& src, const Input& scale, std::optional<float> eps) {
     require(scale.shape() == Shape{src.shape().back()} && scale.dtype() == real, kOp, need.c_str(), scale, "scale");
     inputs.push_back(scale);
   }
+  if (src.shape().back() == 0) {  // rows of nothing, which gradients may pass all the same
+    const Array y = detail::as_value(src);
+    return scale.defined() ? y * detail::as_dtype(scale, src.dtype()) : y;
+  }
+  detail::require_ints(kOp, "values of a row", {src.shape().back()});
   const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
   const detail::Result results[] = {{src.shape(), src.dtype()}, {rows, real}};
   const double added = eps ? double{*eps} : epsilon_of(src.dtype());

@@ -10,12 +10,15 @@
 
 #include "graph/op.h"
 #include "ops/dtypes.h"
+#include "ops/sizes.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
 namespace {
 
+constexpr const char* kRoiAlign = "roi_align";
+constexpr int kMostSamples = 4096;                          // along a side of a bin
 constexpr std::int64_t kMostTaken = std::int64_t{1} << 22;  // elements of samples at a time
 
 // A sample's place along an axis of n elements: its two neighbours.
@@ -55,7 +58,9 @@ std::vector<AxisSample> along(double begin, double bin, int bins, int samples, s
   return list;
 }
 
-BoxSamples samples_of(const double* box, std::int64_t image, const Shape& src, const RoiAlignOptions& o) {
+// Of one of `boxes` boxes.
+BoxSamples samples_of(const double* box, std::int64_t image, std::int64_t boxes, const Shape& src,
+                      const RoiAlignOptions& o) {
   const double shift = o.aligned ? 0.5 : 0.0, x1 = box[0] * o.spatial_scale - shift,
                y1 = box[1] * o.spatial_scale - shift;
   double width = box[2] * o.spatial_scale - shift - x1, height = box[3] * o.spatial_scale - shift - y1;
@@ -66,9 +71,12 @@ BoxSamples samples_of(const double* box, std::int64_t image, const Shape& src, c
   const double bin_h = height / o.out_h, bin_w = width / o.out_w;
   const auto samples = [&](double size) {
     return o.sampling_ratio > 0 ? o.sampling_ratio
-                                : static_cast<int>(std::ceil(size > 0 ? std::min(size, 4096.0) : 0.0));
+                                : static_cast<int>(std::ceil(size > 0 ? std::min(size, double{kMostSamples}) : 0.0));
   };
   BoxSamples of_box{.image = image, .rows = samples(bin_h), .columns = samples(bin_w), .y = {}, .x = {}};
+  // The table has a row for each bin of all boxes, as long as that of the box with most samples.
+  detail::require_table(kRoiAlign, boxes * o.out_h * o.out_w,
+                        std::int64_t{4} * std::max(of_box.rows, 1) * std::max(of_box.columns, 1));
   of_box.y = along(y1, bin_h, o.out_h, of_box.rows, src[1]);
   of_box.x = along(x1, bin_w, o.out_w, of_box.columns, src[2]);
   return of_box;
@@ -116,21 +124,23 @@ std::pair<Array, Array> table_of(const std::vector<BoxSamples>& boxes, std::size
 }
 
 void check_rois(const Array& src, const Array& boxes, const Array& batch, const RoiAlignOptions& o) {
-  constexpr const char* kOp = "roi_align";
-  detail::require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == 4, kOp,
+  detail::require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == 4, kRoiAlign,
                   "src must be floating [N, H, W, C]", src, "src");
   const Shape& s = src.shape();
-  detail::require(s[1] >= 1 && s[2] >= 1 && s[0] * s[1] * s[2] <= std::numeric_limits<std::int32_t>::max(), kOp,
+  detail::require(s[1] >= 1 && s[2] >= 1 && s[0] * s[1] * s[2] <= std::numeric_limits<std::int32_t>::max(), kRoiAlign,
                   "src must have at least one pixel, and at most 2^31 in all", src, "src");
   detail::require(boxes.defined() && is_floating(boxes.dtype()) && boxes.shape().rank() == 2 && boxes.shape()[1] == 4,
-                  kOp, "boxes must be floating [R, 4]", boxes, "boxes");
-  detail::require(batch.defined() && batch.dtype() == i32 && batch.shape() == Shape{boxes.shape()[0]}, kOp,
+                  kRoiAlign, "boxes must be floating [R, 4]", boxes, "boxes");
+  detail::require(batch.defined() && batch.dtype() == i32 && batch.shape() == Shape{boxes.shape()[0]}, kRoiAlign,
                   "batch must be i32 [R]", batch, "batch");
   if (o.out_h < 1 || o.out_w < 1 || o.sampling_ratio < 0 || !(o.spatial_scale > 0))
     throw ArgumentError(
         "roi_align: expected out_h, out_w and spatial_scale above 0 and sampling_ratio 0 or more, got " +
         std::to_string(o.out_h) + ", " + std::to_string(o.out_w) + ", " + std::to_string(o.spatial_scale) + " and " +
         std::to_string(o.sampling_ratio));
+  if (o.sampling_ratio > kMostSamples)
+    throw ArgumentError("roi_align: expected a sampling_ratio of at most " + std::to_string(kMostSamples) + ", got " +
+                        std::to_string(o.sampling_ratio));
 }
 
 }  // namespace
@@ -138,8 +148,9 @@ void check_rois(const Array& src, const Array& boxes, const Array& batch, const 
 Array roi_align(const Input& src, const Input& boxes, const Input& batch, const RoiAlignOptions& o) {
   check_rois(src, boxes, batch, o);
   const Shape& s = src.shape();
-  const std::int64_t count = boxes.shape()[0], n = count * o.out_h * o.out_w;
-  const Shape shape{count, o.out_h, o.out_w, s.back()};
+  const std::int64_t count = boxes.shape()[0];
+  const Shape shape{count, o.out_h, o.out_w, s.back()};  // throws where the product is too large
+  const std::int64_t n = count * o.out_h * o.out_w;
   if (n == 0 || src.size() == 0) return zeros(shape, src.dtype());
   const std::vector<double> corners = boxes.array().to_vector<double>();
   const std::vector<std::int32_t> images = batch.array().to_vector<std::int32_t>();
@@ -151,7 +162,7 @@ Array roi_align(const Input& src, const Input& boxes, const Input& batch, const 
     if (image < 0 || image >= s[0])
       throw ArgumentError("roi_align: batch must name images below " + std::to_string(s[0]) + ", got " +
                           std::to_string(image));
-    samples.push_back(samples_of(&corners[static_cast<std::size_t>(r) * 4], image, s, o));
+    samples.push_back(samples_of(&corners[static_cast<std::size_t>(r) * 4], image, count, s, o));
     reads = std::max(reads, samples.back().reads());
   }
   const Dtype dtype = src.dtype() == f64 ? f64 : f32;

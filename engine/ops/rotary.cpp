@@ -9,6 +9,7 @@
 #include "graph/launch.h"
 #include "graph/written.h"
 #include "ops/dtypes.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/attention.h"
 
@@ -122,6 +123,9 @@ void require_rotary(const Array& x, std::int64_t heads, std::int64_t offset) {
     throw ArgumentError("rotary: heads must be between 0 and those of x, got " + std::to_string(heads) + ", x is " +
                         describe(x));
   if (offset < 0) throw ArgumentError("rotary: offset must be 0 or more, got " + std::to_string(offset));
+  constexpr std::int64_t most = std::int64_t{1} << 53;  // beyond, not even f64 tells neighbours apart
+  if (offset > most) throw ArgumentError("rotary: offset must be at most 2^53, got " + std::to_string(offset));
+  require_ints("rotary", "heads and values of a head", {x.shape()[2], x.shape()[3]});
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
-// Arithmetic of sizes that ops share: quotients rounded up, sizes as ints of kernels, axes and what lies around one.
+// Arithmetic of sizes that ops share: quotients rounded up, sizes as ints of kernels, tables of the host, axes and what
+// lies around one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "graph/op.h"
@@ -25,6 +28,23 @@ inline std::int64_t checked_product(const char* op, const Array& src, std::int64
   std::int64_t size = 0;
   const bool overflows = __builtin_mul_overflow(a, b, &size);
   return checked_size(op, src, overflows, size);
+}
+
+// Throws ArgumentError "<op>: sizes must fit 31 bits, m and n are 1, 2" unless kernels may take them as ints, which
+// they round up to whole tiles.
+inline void require_ints(const char* op, const char* names, std::initializer_list<std::int64_t> sizes) {
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - (std::int64_t{1} << 16);
+  if (std::max(sizes) <= most) return;
+  std::string text;
+  for (const std::int64_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  throw ArgumentError(std::string(op) + ": sizes must fit 31 bits, " + names + " are " + text);
+}
+// Before the host makes a table of so many places: throws ArgumentError above 2^28 of them.
+inline void require_table(const char* op, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t most = std::int64_t{1} << 28;
+  if (rows > 0 && columns > most / rows)
+    throw ArgumentError(std::string(op) + ": expected a table of at most 2^28 places, got " + std::to_string(rows) +
+                        " x " + std::to_string(columns));
 }
 
 // For a size that was checked to fit.

@@ -29,7 +29,8 @@ Array dequantise(const Input& blocks, QuantisedType type);
 
 // On the host: quantises rows of `columns` values into whole blocks, as [rows][bytes of a row]. Q8_0 and Q4_0 as
 // ggml-quants.c does, Q4_K with the scales of minimum and maximum, NF4 by the nearest of its values to x / max|x|.
-// Throws ArgumentError for other types and for columns that are no multiple of a block's values.
+// Throws ArgumentError for other types, for columns that are no multiple of a block's values, and for values that are
+// not finite.
 std::vector<std::byte> quantise(std::span<const float> values, std::int64_t columns, QuantisedType type);
 
 }  // namespace samebytes
