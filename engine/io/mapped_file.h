@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <memory>
@@ -21,6 +22,12 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
+  // Lets the system forget what the whole pages of these bytes hold; they come from the file again.
+  void drop(std::size_t begin, std::size_t bytes) const {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
+    if (first < last) ::madvise(data_ + first, last - first, MADV_DONTNEED);
+  }
 
  private:
   MappedFile(std::byte* data, std::size_t size) : data_(data), size_(size) {}

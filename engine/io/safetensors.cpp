@@ -291,6 +291,11 @@ Array TensorFile::map(std::size_t index, Adoption* verdict) const {
   return copy;
 }
 
+void TensorFile::drop_pages(std::size_t index) const {
+  const TensorInfo& info = state_->infos.at(index);
+  if (state_->mapped) state_->mapped->drop(state_->entries[index].begin, info.bytes());
+}
+
 HostArray TensorFile::read(std::size_t index) const {
   const TensorInfo& info = state_->infos.at(index);
   HostArray array(info.shape, info.dtype);

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "nn/quantized.h"
+#include "samebytes/autocast.h"
+#include "samebytes/checkpoint.h"
 #include "samebytes/error.h"
 #include "samebytes/nn/lora.h"
 #include "samebytes/ops.h"
@@ -26,9 +28,23 @@ Array window_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, 
 
 Array widened(const Array& a) { return is_narrow(a.dtype()) ? astype(a, f32) : a; }
 
+namespace {
+
+// x weight' + bias, as wide as the weight.
+Array product(const Array& x, const Array& weight, const Array& bias) {
+  return is_narrow(weight.dtype()) ? linear(astype(x, weight.dtype()), weight, bias) : linear(x, weight, bias);
+}
+
+// What a projection gives: f32, and in an Autocast scope the type of the scope.
+Array result_of(const Array& y) {
+  const auto narrow = autocast_dtype();
+  return narrow && y.dtype() == f32 ? astype(y, *narrow) : narrow ? y : widened(y);
+}
+
+}  // namespace
+
 Array project(const Array& x, const Array& weight, const Array& bias, const nn::Adapter& adapter) {
-  const Array y = is_narrow(weight.dtype()) ? astype(linear(astype(x, weight.dtype()), weight, bias), f32)
-                                            : linear(x, weight, bias);
+  const Array y = result_of(product(x, weight, bias));
   return adapter && !adapter->is_merged() ? y + (*adapter)(x) : y;
 }
 
@@ -74,8 +90,13 @@ Projection::Projection(const Weights& at, const ProjectionOptions& o)
 Array Projection::forward(const Array& x) {
   if (matrix_.weight.quantized()) return nn::quantized_linear(x, matrix_.weight, bias_);
   if (!matrix_.is_quantised()) return project(x, matrix_.weight, bias_, adapter_);
-  const Array y = quantised_linear(x, matrix_.blocks, matrix_.type, bias_);
+  const Array y = result_of(quantised_linear(x, matrix_.blocks, matrix_.type, bias_));
   return adapter_ ? y + (*adapter_)(x) : y;
+}
+
+Array Projection::narrow(const Array& x) {
+  const bool is_plain = !adapter_ && !matrix_.is_quantised() && !matrix_.weight.quantized();
+  return is_plain ? call([&] { return product(x, matrix_.weight, bias_); }) : (*this)(x);
 }
 
 void Projection::visit(nn::Visitor& visitor) {
@@ -242,13 +263,20 @@ FeedForward::FeedForward(const Weights& at, const FeedForwardOptions& o)
   if (!o.gate.empty()) gate_.emplace(at.at(o.gate), ProjectionOptions{.in = o.width, .out = o.hidden, .bias = o.bias});
 }
 
+// The widest values of a model lie between its two products. The backward pass makes all of them again from the results
+// of the first ones, 16 bits wide where the weights are: a few operations each, where an array costs memory and its
+// way there and back.
 Array FeedForward::forward(const Array& x) {
-  const Array up = up_(x);
-  if (gate_) return down_(activate((*gate_)(x), options_.activation) * up);
-  if (!options_.fused) return down_(activate(up, options_.activation));
-  const int last = up.shape().rank() - 1;
-  return down_(activate(slice(up, last, 0, options_.hidden), options_.activation) *
-               slice(up, last, options_.hidden, 2 * options_.hidden));
+  const Array gate = gate_ ? gate_->narrow(x) : Array();
+  const auto between = [&](const Array& given) -> Array {
+    const Array up = result_of(given);
+    if (gate_) return activate(result_of(gate), options_.activation) * up;
+    if (!options_.fused) return activate(up, options_.activation);
+    const int last = up.shape().rank() - 1;
+    return activate(slice(up, last, 0, options_.hidden), options_.activation) *
+           slice(up, last, options_.hidden, 2 * options_.hidden);
+  };
+  return down_(checkpoint(between, up_.narrow(x)));
 }
 
 void FeedForward::visit(nn::Visitor& visitor) {

@@ -22,7 +22,8 @@ namespace samebytes::models {
 
 // A 16-bit array as f32; others as they are.
 Array widened(const Array& a);
-// x weight' + bias in f32; with a 16-bit weight the product is computed in its type, so that no wider copy is made.
+// x weight' + bias in f32, in an Autocast scope in its type; with a 16-bit weight the product is computed in its type,
+// so that no wider copy is made.
 Array project(const Array& x, const Array& weight, const Array& bias = {}, const nn::Adapter& adapter = {});
 
 // An activation by its name in transformers. Throws IoError for one that is not known.
@@ -40,6 +41,8 @@ class Projection final : public nn::Module {
  public:
   Projection(const Weights& at, const ProjectionOptions& options);
   Array forward(const Array& x) override;
+  // The same before it is f32, where nothing else is added: 16 bits with such a weight.
+  Array narrow(const Array& x);
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "Projection"; }
   const Array& weight() const { return matrix_.weight; }

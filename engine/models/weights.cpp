@@ -268,6 +268,8 @@ Matrix Weights::take_matrix(const std::string& name, const Shape& shape, nn::Lay
     const nn::Parameter values = take(name, shape, layout);
     state_->report = before;
     matrix.blocks = quantised(values, type);
+    const State::Place& source = state_->tensors.at(full);
+    state_->files[source.file].drop_pages(source.index);  // nobody reads them again
   }
   state_->report.quantised_bytes += static_cast<std::size_t>(matrix.blocks.size());
   return matrix;

@@ -59,6 +59,21 @@ TEST_P(MappedTensorsTest, keep_what_is_written_to_themselves) {
   EXPECT_EQ(sum(io::TensorFile(path_).map(0)).value(), 10.0);
 }
 
+TEST_P(MappedTensorsTest, come_from_the_file_again_after_their_pages_were_dropped) {
+  const std::vector<float> ones(65536, 1.0f);
+  const io::TensorView view{"large", f32, Shape{65536}, std::as_bytes(std::span(ones))};
+  io::save_tensors(path_, std::span(&view, 1));
+  const io::TensorFile file(path_);
+  file.drop_pages(0);  // was never mapped
+  Adoption verdict;
+  const Array weight = cell_over(file.map(0, &verdict), "large");
+  assign(weight, full({65536}, 7.0));
+  EXPECT_EQ(sum(weight).value(), 7.0 * 65536);
+  if (!verdict.adopted) return;  // the device has a copy
+  file.drop_pages(0);
+  EXPECT_EQ(weight.to_vector<float>().at(32768), 1.0f);
+}
+
 TEST_P(MappedTensorsTest, that_do_not_lie_at_a_multiple_of_their_elements_are_copied) {
   const std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   std::string text(8, '\0');

@@ -60,6 +60,50 @@ TEST_P(PretrainedLoraTest, defaults_are_those_of_peft_for_each_family) {
                "apply_lora: resnet has no default layers; name them in targets, or all-linear");
 }
 
+// The wide values of the feed-forward networks are made again: what is kept of a layer are the results of its two first
+// products, 16 bits wide where the weights are.
+TEST_P(PretrainedLoraTest, a_step_keeps_no_wide_values_between_the_products) {
+  Json config = decoder_config("llama", "LlamaForCausalLM");
+  config["intermediate_size"] = 4096;
+  config["num_hidden_layers"] = 8;
+  const TemporaryFolder base;
+  write_folder(base.string(), config);
+  const std::size_t layers = 8, wide = 64 * 4096 * sizeof(float);
+  for (const Dtype dtype : {bf16, f32}) {  // the largest plan of an engine comes first
+    const auto model = models::from_pretrained(base.string(), {.dtype = dtype});
+    models::apply_lora(*model, {.rank = 2});
+    fill(*model);
+    optim::Sgd sgd(model->parameters(), {.rate = 0.1});
+    const Array text = full({1, 64}, 3.0, i32);
+    sgd.step(models::text_loss(*model, {.x = text}, text));
+    const MemorySnapshot snapshot = take_memory_snapshot(engine());
+    const auto peak = static_cast<double>(snapshot.plans.front().arena_bytes) / static_cast<double>(layers * wide);
+    EXPECT_LT(peak, dtype == f32 ? 2.6 : 1.8) << name_of(dtype);  // 2 and 1, and what one layer needs meanwhile
+  }
+}
+
+// As in PEFT with a model of 16 bits: activations have the type of the scope, the stream between layers stays f32.
+TEST_P(PretrainedLoraTest, in_an_autocast_scope_gradients_are_those_of_f32_but_for_its_roundings) {
+  const TemporaryFolder base;
+  Json config = decoder_config("qwen2", "Qwen2ForCausalLM");
+  config["initializer_range"] = 0.1;  // larger ones saturate the attention, whose gradients no rounding leaves alone
+  write_folder(base.string(), config);
+  const auto model = models::from_pretrained(base.string());
+  models::apply_lora(*model, {.rank = 2, .alpha = 0.5, .targets = {"all-linear"}});
+  fill(*model);
+  const auto parameters = model->parameters();
+  const auto of = [&] { return gradients(models::text_loss(*model, {.x = ids()}, ids()), parameters); };
+  const auto wide = of();
+  const auto narrow = [&] {
+    const Autocast scope({.dtype = bf16});
+    return of();
+  }();
+  for (std::size_t i = 0; i < wide.size(); ++i) {
+    const double size = sqrt(sum(wide[i] * wide[i])).value(), off = sqrt(sum(square(narrow[i] - wide[i]))).value();
+    EXPECT_LT(off, 0.1 * size) << i;
+  }
+}
+
 TEST_P(PretrainedLoraTest, all_linear_leaves_out_the_head) {
   const auto model = fresh(decoder_config("llama", "LlamaForCausalLM"));
   const auto report = models::apply_lora(*model, {.rank = 2, .targets = {"all-linear"}});

@@ -69,6 +69,9 @@ class TensorFile {
   // size. Throws ArgumentError for a tensor without elements and for integers other than I32 and U8, IoError if the
   // file cannot be mapped. A file that another program shortens meanwhile ends this one, as with every mapped file.
   Array map(std::size_t index, Adoption* verdict = nullptr) const;
+  // Gives the memory of a mapped tensor back to the system: who touches its pages again reads the file again, and what
+  // was written into them is lost. Without effect on what was never mapped.
+  void drop_pages(std::size_t index) const;
 
  private:
   struct State;
