@@ -7,7 +7,8 @@ Random weights in the shapes of Qwen2.5-0.5B, made once in --work: a folder in b
     benchmarks/language_peers.py --make                      the models
     benchmarks/language_peers.py lora|qlora|estimate|generate|sentences [--rounds 3]
 
-lora: rank 16 on queries and values, a row of 512 tokens, AdamW; PEFT in f32 and in bf16, the faster one counts.
+lora: rank 16 on queries and values, a row of 512 tokens, AdamW, with frozen weights in bf16 and activations in f32 or
+bf16; PEFT all in f32 and all in bf16, the faster one counts.
 qlora: the same beside Q4_K (Q4_0) blocks. estimate: `samebytes estimate --lora 16 --quantise q4 --measure`.
 generate: prompts of 256 tokens and 32 behind them, one stream and eight (of 16 and 48), against llama.cpp, by
 llama-cpp-python where it is installed, else by xllamacpp. sentences: 1 000 sentences with --sentences FOLDER (MiniLM).
@@ -256,7 +257,8 @@ def alternate(rounds, **sides):
 
 def lora(options, quantise):
     folder = options.work / "qwen05"
-    sides = {"samebytes": lambda: ours("lora", folder, CONTEXT, RANK, quantise, STEPS)}
+    sides = {f"samebytes {dtype}": lambda dtype=dtype: ours("lora", folder, CONTEXT, RANK, quantise, STEPS, dtype)
+             for dtype in ("f32", "bf16")}
     for dtype in options.dtypes:
         sides[f"PEFT {dtype}"] = lambda dtype=dtype: peer("lora", folder, dtype)
     results = alternate(options.rounds, **sides)

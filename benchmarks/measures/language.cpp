@@ -1,6 +1,6 @@
 // Speed and memory of language models, for benchmarks/language_peers.py. Prints one line of JSON.
 //   build/measure_language generate MODEL PROMPT TOKENS STREAMS
-//   build/measure_language lora FOLDER CONTEXT RANK none|q8|q4|nf4 STEPS
+//   build/measure_language lora FOLDER CONTEXT RANK none|q8|q4|nf4 STEPS f32|bf16
 //   build/measure_language embed FOLDER TEXTS f32|bf16
 // generate: prompts of PROMPT random ids, TOKENS greedy ones behind them. TEXTS is a file with a text a line.
 // MODEL is a folder of Hugging Face or a GGUF file. Everything is done once before it is timed, so that kernels and
@@ -68,7 +68,7 @@ void generate(const std::string& path, std::int64_t prompt, std::int64_t tokens,
 }
 
 void lora(const std::string& folder, std::int64_t context, std::int64_t rank, const std::string& quantise,
-          std::int64_t steps) {
+          std::int64_t steps, const std::string& precision) {
   const sb::ResidentPeak peak;
   using sb::models::Quantise;
   const auto model = sb::models::from_pretrained(folder, {.quantise = quantise == "q8"    ? Quantise::q8
@@ -81,7 +81,11 @@ void lora(const std::string& folder, std::int64_t context, std::int64_t rank, co
   double start = 0, loss = 0;
   for (std::int64_t step = 0; step <= steps; ++step) {
     const sb::Array ids = sb::array(random_ids(context, model->vocabulary(), step), {1, context});
-    const sb::Array value = sb::models::text_loss(*model, {.x = ids}, ids);
+    sb::Array value;
+    {
+      const sb::Autocast scope({.dtype = sb::bf16, .enabled = precision == "bf16"});
+      value = sb::models::text_loss(*model, {.x = ids}, ids);
+    }
     adam.step(value);
     loss = value.value();
     if (step == 0) start = now();
@@ -115,14 +119,15 @@ int main(int count, char** words) {
   const sb::Engine engine;
   if (given.size() == 5 && given[0] == "generate")
     generate(given[1], number(2), number(3), number(4));
-  else if (given.size() == 6 && given[0] == "lora")
-    lora(given[1], number(2), number(3), given[4], number(5));
+  else if (given.size() == 7 && given[0] == "lora")
+    lora(given[1], number(2), number(3), given[4], number(5), given[6]);
   else if (given.size() == 4 && given[0] == "embed")
     embed(given[1], given[2], given[3]);
   else
-    return fmt::print(stderr,
-                      "measure_language generate MODEL PROMPT TOKENS STREAMS | lora FOLDER CONTEXT RANK TYPE STEPS "
-                      "| embed FOLDER TEXTS f32|bf16\n"),
+    return fmt::print(
+               stderr,
+               "measure_language generate MODEL PROMPT TOKENS STREAMS | lora FOLDER CONTEXT RANK TYPE STEPS f32|bf16 "
+               "| embed FOLDER TEXTS f32|bf16\n"),
            2;
   return 0;
 }

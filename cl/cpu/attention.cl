@@ -56,21 +56,22 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
     largest[i] = -INFINITY;
     sum[i] = 0;
   }
-  if (parts == 1) attention_rows(q, q_view.t, rows, depth, scale, a);
+  if (parts == 1) attention_rows(q, q_view.t, rows, depth, ATTENTION_EARLY(scale), a);
   for (int col0 = 0; col0 < reach; col0 += ATTENTION_COLS) {
     const int cols = min(ATTENTION_COLS, reach - col0);
     const int high = (flags & ATTENTION_CAUSAL) ? (int)min(first + row0 - col0, (long)ATTENTION_ANY) : ATTENTION_ANY;
     for (int part = 0; part < parts; ++part) {
       const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
-      if (parts > 1) attention_rows(q + p0, q_view.t, rows, width, scale, a);
+      if (parts > 1) attention_rows(q + p0, q_view.t, rows, width, ATTENTION_EARLY(scale), a);
       attention_columns(k + col0 * k_view.t + p0, k_view.t, cols, width, 1, b);
-      attention_scores(a, b, s, rows, cols, width, part > 0, -ATTENTION_ANY, high);
+      attention_scores(a, b, s, rows, cols, width, part > 0, -ATTENTION_ANY, high, ATTENTION_LATE(scale));
     }
     attention_add_mask(flags, s, ATTENTION_MASK_AT(row0, col0, head), mask_view.t, mask_view.s, rows, cols);
     attention_softmax(s, rows, cols, high, largest, sum, factor);
+    attention_narrow(s, rows, cols);
     for (int part = 0; part < parts; ++part) {
       const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
-      attention_rows(v + col0 * v_view.t + p0, v_view.t, cols, width, 1, b);
+      attention_lines(v + col0 * v_view.t + p0, v_view.t, cols, width, 1, b);
       if (parts > 1) attention_resume(col0 == 0, y + p0, y_t, rows, width, acc);
       for (int i = 0; i < rows && col0 > 0; ++i) {
         if (factor[i] == 1) continue;
@@ -144,9 +145,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
     attention_score_both(&side, &columns, rows, cols, depth, -ATTENTION_ANY, high, a, g, b, s, ds);
     attention_add_mask(flags, s, ATTENTION_MASK_AT(row0, col0, head), mask_view.t, mask_view.s, rows, cols);
     attention_query_slopes(s, ds, rows, cols, high, lse, shift);
+    attention_narrow(ds, rows, cols);
     for (int part = 0; part < parts; ++part) {
       const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
-      attention_rows(k + col0 * k_view.t + p0, k_view.t, cols, width, 1, b);
+      attention_lines(k + col0 * k_view.t + p0, k_view.t, cols, width, 1, b);
       if (parts > 1) attention_resume(col0 == 0, dq + p0, dq_view.t, rows, width, acc);
       attention_product(ds, b, acc, rows, width, cols, -ATTENTION_ANY, high);
       if (parts > 1) attention_store(acc, rows, width, 1, dq + p0, dq_view.t);
@@ -215,15 +217,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
       attention_score_both(&side, &columns, rows, cols, depth, low, ATTENTION_ANY, a, g, b, s, ds);
       attention_add_mask(flags, s, ATTENTION_MASK_AT(col0, row0, head), mask_view.s, mask_view.t, rows, cols);
       attention_key_slopes(s, ds, rows, cols, low, visible - row0, shift, mean);
+      attention_narrow(s, rows, cols);
+      attention_narrow(ds, rows, cols);
       for (int part = 0; part < parts; ++part) {
         const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
         if (parts > 1) {
           attention_resume(is_fresh, dk + p0, dk_view.t, rows, width, acc_k);
           attention_resume(is_fresh, dv + p0, dv_view.t, rows, width, acc_v);
         }
-        attention_rows(dy_at + p0, dy_view.t, cols, width, 1, b);
+        attention_lines(dy_at + p0, dy_view.t, cols, width, 1, b);
         attention_product(s, b, acc_v, rows, width, cols, low, ATTENTION_ANY);
-        attention_rows(q_at + p0, q_view.t, cols, width, scale, b);
+        attention_lines(q_at + p0, q_view.t, cols, width, ATTENTION_EARLY(scale), b);
         attention_product(ds, b, acc_k, rows, width, cols, low, ATTENTION_ANY);
         if (parts > 1) {
           attention_store(acc_k, rows, width, 1, dk + p0, dk_view.t);
@@ -235,7 +239,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
   }
   for (int part = 0; part < parts && (parts == 1 || is_fresh); ++part) {
     const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
-    attention_store(acc_k, rows, width, 1, dk + p0, dk_view.t);
+    attention_store(acc_k, rows, width, ATTENTION_LATE(scale), dk + p0, dk_view.t);
     attention_store(acc_v, rows, width, 1, dv + p0, dv_view.t);
   }
 }

@@ -155,13 +155,15 @@ TEST_P(TextBatchTest, wrong_requests_are_refused_where_they_are_made) {
 TEST_P(TextBatchTest, a_prompt_in_parts_needs_less_memory_and_gives_the_same_text) {
   Json config = decoder_config("llama", "LlamaForCausalLM");
   config.update({{"max_position_embeddings", 4096}, {"intermediate_size", 512}});
+  const auto own = make_engine(GetParam());  // whose peak is this test's
+  const EngineScope scope(*own);
   const auto model = fresh(config);
   model->eval();
   const Ids prompt = prompt_of(3, 500);
-  const std::size_t before = engine().memory().live_bytes;
+  const std::size_t before = own->memory().live_bytes;
   const auto run = [&](std::int64_t chunk) {
     Ids ids = models::generate(*model, prompt, {.tokens = 3, .temperature = 0, .prompt_chunk = chunk});
-    return std::pair(std::move(ids), engine().memory().peak_bytes - before);
+    return std::pair(std::move(ids), own->memory().peak_bytes - before);
   };
   const auto [parts, little] = run(64);
   const auto [whole, much] = run(0);
