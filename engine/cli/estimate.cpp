@@ -26,6 +26,7 @@ void add_closed_form(const Options& options, const Workload& hollow, StepEstimat
   const std::unique_ptr<Engine> engine = open_engine(dry, dry.device);
   BenchRun run(dry, *engine, hollow, true);
   estimate.live = run.live_bytes();
+  estimate.mapped = engine->memory().adopted_bytes;
   estimate.step = {.parameters = run.trained_parameters(),
                    .frozen_bytes = run.frozen_bytes(),
                    .batch = batch,

@@ -69,9 +69,14 @@ std::string estimate_text(const StepEstimate& estimate) {
   add("batches", closed.batches, exact.batches);
   add("other", closed.other, exact.other);
   add("total", closed.total(), exact.total());
+  const std::size_t mapped = estimate.mapped;
+  if (mapped > 0) {
+    add("mapped files", mapped, mapped);
+    add("with them", closed.total() + mapped, exact.total() + mapped);
+  }
   if (const std::size_t grown = estimate.measured.value_or(0); grown > 0) {
     const auto share = [&](std::size_t bytes) {
-      return 100.0 * (static_cast<double>(bytes) / static_cast<double>(grown) - 1);
+      return 100.0 * (static_cast<double>(bytes + mapped) / static_cast<double>(grown) - 1);
     };
     table.add(
         {"measured", "", mega_text(grown),
@@ -87,7 +92,8 @@ std::string estimate_text(const StepEstimate& estimate) {
 std::string estimate_json(const StepEstimate& estimate) {
   Json json{{"workload", estimate.workload},   {"batch", estimate.batch},
             {"precision", estimate.precision}, {"closed_form", json_of(estimate.closed)},
-            {"live", json_of(estimate.live)},  {"exact", json_of(estimate.exact)}};
+            {"live", json_of(estimate.live)},  {"exact", json_of(estimate.exact)},
+            {"mapped", estimate.mapped}};
   if (estimate.measured) json["measured"] = *estimate.measured > 0 ? Json(*estimate.measured) : Json();
   return detail::to_line(json);
 }

@@ -89,7 +89,8 @@ struct StepEstimate {
   StepSize step = {};
   LiveBytes live = {};
   MemoryParts closed = {}, exact = {};
-  std::optional<std::size_t> measured = {};  // what the process grew by; 0: it could not be read
+  std::size_t mapped = 0;                    // of files whose weights are used where they lie; in no total
+  std::optional<std::size_t> measured = {};  // what the process grew by, mapped pages too; 0: it could not be read
 };
 std::string estimate_text(const StepEstimate& estimate);  // a table in megabytes, and the closed form with its numbers
 std::string estimate_json(const StepEstimate& estimate);  // one line, without its end

@@ -165,6 +165,7 @@ TEST_F(LanguageCommandTest, a_gguf_file_is_talked_with_trained_embedded_and_esti
     const auto estimate = run(words).json();
     const double closed = estimate["closed_form"]["total"], exact = estimate["exact"]["total"];
     EXPECT_NEAR(closed / exact, 1.0, 0.1) << model.back();
+    EXPECT_GT(estimate["mapped"], 0) << model.back();
   }
   EXPECT_THAT(run({"chat", file, "--quantise", "q4"}, "", 2).err, HasSubstr("has blocks of its own"));
 }
