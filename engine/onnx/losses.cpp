@@ -33,7 +33,7 @@ Array likelihood_loss(const Call& call, const Array& logs) {
   const Shape shape = shape_of(result);
   Array share = astype(samebytes::array(std::span<const float>(counts), shape), logs.dtype());
   if (call.has(2)) share = share * plain(moved(call.at(2), result, of_class));
-  const Array loss = -plain(moved(item_of(logs), result, from)) * share;
+  Array loss = -plain(moved(item_of(logs), result, from)) * share;
   const std::string reduction = call.text("reduction", "mean");
   if (reduction == "none") return loss;
   return reduction == "sum" ? sum(loss) : sum(loss) / sum(share);

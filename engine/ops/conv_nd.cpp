@@ -34,7 +34,7 @@ Array with_longer_ends(const Array& src, const ConvAttributes& a, PadEnds& ends)
   for (int axis = 3 - a.axes; axis < 3; ++axis) {
     int& end = ends[static_cast<std::size_t>(axis)];
     if (end <= a.pad[axis]) continue;
-    widths[static_cast<std::size_t>(axis - 3 + a.axes + 1)].after = end - a.pad[axis];
+    widths[static_cast<std::size_t>(axis) + static_cast<std::size_t>(a.axes) - 2].after = end - a.pad[axis];
     end = a.pad[axis];
     is_longer = true;
   }

@@ -69,8 +69,8 @@ AxisTaps antialiased_taps(const AxisScale& axis, bool is_cubic) {
   AxisTaps taps = table_for(axis, static_cast<std::int64_t>(std::ceil(reach)) * 2 + 1);
   for (std::int64_t o = 0; o < axis.out; ++o) {
     const double center = (static_cast<double>(o) + 0.5) * axis.step;
-    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0),
-               last = std::min(static_cast<std::int64_t>(center + reach + 0.5), axis.in);
+    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(std::floor(center - reach + 0.5)), 0),
+               last = std::min(static_cast<std::int64_t>(std::floor(center + reach + 0.5)), axis.in);
     double sum = 0;
     const std::size_t begin = taps.weights.size();
     for (std::int64_t k = 0; k < taps.taps; ++k) {
