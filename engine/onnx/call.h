@@ -13,6 +13,9 @@ namespace samebytes::onnx {
 
 using Attributes = std::map<std::string, const ::onnx::AttributeProto*>;
 
+// Steps that come one after the other: those of all loops and scans of a run together, and of a recurrent layer.
+constexpr std::int64_t kMostSteps = 1'000'000;
+
 struct Call {
   std::string op;    // "Conv"
   std::string name;  // of the node: "Conv 'features.0'"

@@ -75,7 +75,6 @@ Outputs folded(const Call& call) {
   if (block.size() != axes || pads.size() != 2 * axes || strides.size() != axes || dilations.size() != axes ||
       places < 1 || sizes[1] % places != 0)
     call.refuse("image_shape, block_shape and the attributes do not fit");
-  constexpr std::int64_t kMostExtent = std::int64_t{1} << 30;
   const auto expect = [&](const char* what, const Sizes& list, std::int64_t least) {
     for (const std::int64_t value : list)
       if (value < least || value > kMostExtent) call.refuse(std::string(what) + " has " + std::to_string(value));

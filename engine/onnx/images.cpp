@@ -8,12 +8,6 @@
 
 namespace samebytes::onnx {
 
-namespace {
-
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 30;  // of windows, steps and pads
-
-}  // namespace
-
 Windows windows(const Call& call, std::vector<std::int64_t> kernel) {
   if (call.rank() < 3)
     call.refuse("expected [N, C, ...] with an axis at least, got " + std::to_string(call.rank()) + " axes");

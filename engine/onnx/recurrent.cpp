@@ -15,8 +15,6 @@ namespace {
 using Int = std::int64_t;
 using Function = std::function<Array(const Array&)>;
 
-constexpr Int kMostStepsOfLayer = 1'000'000;  // one after the other
-
 Array part(const Array& a, int direction) { return squeeze(slice(a, 0, direction, direction + 1), 0); }
 
 // The gates of a [gates * hidden, ...] array in another order.
@@ -199,9 +197,9 @@ Outputs recurrent(const Call& call) {
       cs.push_back(made.c);
       continue;
     }
-    if (given.size() == 0 || steps > kMostStepsOfLayer)
-      call.refuse("expected 1 to " + std::to_string(kMostStepsOfLayer) +
-                  " steps of sequences that are not empty, got " + given.shape().to_string());
+    if (given.size() == 0 || steps > kMostSteps)
+      call.refuse("expected 1 to " + std::to_string(kMostSteps) + " steps of sequences that are not empty, got " +
+                  given.shape().to_string());
     if (call.has(4)) layer.ends = ints_of(call.at(4));
     const std::size_t first = names.empty() ? 0 : static_cast<std::size_t>(d) * usual.size();
     for (std::size_t i = 0; i < usual.size(); ++i)

@@ -12,8 +12,6 @@
 namespace samebytes::onnx {
 namespace {
 
-constexpr std::int64_t kMostLoopSteps = 1'000'000;  // of all loops and scans together
-
 Outputs constant(const Call& call) {
   for (const auto& [name, attribute] : call.attributes) {
     if (name == "value") return {item_of(tensor_of(attribute->t()))};
@@ -136,7 +134,7 @@ void Runner::node(const ::onnx::NodeProto& node, Scope& scope, int opset) {
     call.refuse("it needs more memory than there is");
   }
   for (const Item& item : made) {
-    if (!item.defined()) continue;
+    if (bytes_left_ == kAnyBytes || !item.defined()) continue;
     const std::size_t bytes = static_cast<std::size_t>(count(sizes_of(item))) * bytes_of(item.type);
     if (bytes > bytes_left_) call.refuse("its results are too large");
     bytes_left_ -= bytes;
@@ -177,7 +175,7 @@ Outputs Runner::outputs_of(const ::onnx::NodeProto& node, const Call& call, Scop
 }
 
 void Runner::count_step(const Call& call) {
-  if (++steps_ > kMostLoopSteps) call.refuse("more than " + std::to_string(kMostLoopSteps) + " steps");
+  if (++steps_ > kMostSteps) call.refuse("more than " + std::to_string(kMostSteps) + " steps");
 }
 
 Outputs Runner::function(const ::onnx::FunctionProto& body, const Call& call) {

@@ -27,8 +27,9 @@ struct Scope {
 
 class Runner {
  public:
+  static constexpr std::size_t kAnyBytes = std::numeric_limits<std::size_t>::max();
   // most_bytes: what all nodes together may give.
-  Runner(const Functions& functions, bool training, std::size_t most_bytes = std::numeric_limits<std::size_t>::max())
+  Runner(const Functions& functions, bool training, std::size_t most_bytes = kAnyBytes)
       : functions_(functions), training_(training), bytes_left_(most_bytes) {}
 
   // Adds what the nodes give to the scope. Throws ArgumentError with the name of the node.

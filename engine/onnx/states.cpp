@@ -11,8 +11,6 @@ namespace {
 
 using Int = std::int64_t;
 
-constexpr Int kMostStepsOfState = 1'000'000;  // one after the other
-
 // x [N, C, L] behind the last k - 1 positions of the sequence so far, which are zeros at its begin; w [C, 1, k].
 Outputs causal_convolution(const Call& call) {
   const std::string activation = call.text("activation", "none");
@@ -65,8 +63,8 @@ Heads heads_of(const Call& call) {
   h.samples = first[0];
   h.steps = first[1];
   if (h.samples < 1 || h.steps < 1) call.refuse("the sequence is empty");
-  if (h.steps > kMostStepsOfState)
-    call.refuse("it has " + std::to_string(h.steps) + " steps, expected at most " + std::to_string(kMostStepsOfState));
+  if (h.steps > kMostSteps)
+    call.refuse("it has " + std::to_string(h.steps) + " steps, expected at most " + std::to_string(kMostSteps));
   const bool is_double = call.type() == Type::f64;
   // [N, T, parts * width] as [N, T, parts, tail...], of which one size is -1.
   const auto apart = [&](std::size_t input, Int parts, const Sizes& tail) {

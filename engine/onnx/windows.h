@@ -9,6 +9,8 @@
 
 namespace samebytes::onnx {
 
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 30;  // of windows, steps and pads
+
 // Along the spatial axes of [N, C, ...]; `before` and `after` are the padding.
 struct Windows {
   std::vector<std::int64_t> kernel, stride, dilation, before, after;
