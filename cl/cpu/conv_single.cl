@@ -52,8 +52,8 @@ typedef struct {
       if (flags & CONV_RELU) {                                                                                       \
         CONV_EACH(i, j, acc[i][j] = acc[i][j] < (vreal)(0) ? (vreal)(0) : acc[i][j];)                                \
       }                                                                                                              \
-      if (flags & CONV_HARD_SWISH) {                                                                                 \
-        CONV_EACH(i, j, acc[i][j] = sb_hard_swish(VROUND(acc[i][j]));)                                               \
+      if (flags & CONV_ACTIVATION) {                                                                                 \
+        CONV_EACH(i, j, acc[i][j] = sb_activated(VROUND(acc[i][j]), flags & CONV_RELU6);)                            \
       }                                                                                                              \
       if (flags & CONV_GATE) {                                                                                       \
         __global const stored* gate = o->gate + at;                                                                  \

@@ -21,6 +21,9 @@
 // private memory until it is rounded. Where the CPU multiplies pairs of bf16 in an instruction, they are packed as
 // pairs along k instead (gemm_pack.clh); where it multiplies tiles of them, a group is that of gemm_amx.clh.
 //
+// gemm_panels.cl packs all of a B that many products read, once: with GEMM_PANELS_B they multiply its panels where they
+// lie.
+//
 // gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
 // Program: core
 #include "cpu/gemm_group.clh"
@@ -165,7 +168,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(
       if (flags & GEMM_BIAS) v += VLOAD(add + i);
       if (flags & GEMM_RESIDUAL) v = VROUND(v) + VLOAD(residual + i);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
-      if (flags & GEMM_HARD_SWISH) v = sb_hard_swish(VROUND(v));
+      if (flags & GEMM_ACTIVATION) v = sb_activated(VROUND(v), flags & GEMM_RELU6);
       VSTORE(v, c + i);
     }
     for (; i < stop; ++i) {

@@ -62,7 +62,7 @@ typedef struct {
 static void grouped_put(vreal v, const grouped_target* o, const long at, const int left) {
   if (o->flags & CONV_RESIDUAL) v += sb_load(o->residual + at, left, left, 0);
   if (o->flags & CONV_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
-  if (o->flags & CONV_HARD_SWISH) v = sb_hard_swish(v);
+  if (o->flags & CONV_ACTIVATION) v = sb_activated(v, o->flags & CONV_RELU6);
   sb_store(v, o->target + at, left);
 }
 

@@ -194,10 +194,10 @@ static void int8_epilogue(const int* sums, const int lds, __global const float* 
       if (flags & GEMM_BIAS) v += sb_load16(bias + j + i);
       if (flags & GEMM_RESIDUAL) v += sb_load16(residual + at + i);
       if (flags & GEMM_RELU) v = select(v, (float16)(0), v < (float16)(0));
-      if (flags & GEMM_HARD_SWISH) {
+      if (flags & GEMM_ACTIVATION) {
         float one[16];
         *(sb_loose16_float*)one = v;
-        for (int l = 0; l < 16; ++l) c[at + i + l] = sb_hard_swish_one(one[l]);
+        for (int l = 0; l < 16; ++l) c[at + i + l] = sb_activated_one(one[l], flags & GEMM_RELU6);
         continue;
       }
       sb_store16(v, c + at + i);

@@ -138,7 +138,7 @@ static inline __attribute__((always_inline)) void conv_tile(
         if (flags & CONV_BIAS) v += bias[j];
         if (flags & CONV_RESIDUAL) v = ROUND(v) + LOAD(residual + (long)row * g.out_c + j);
         if (flags & CONV_RELU) v = v < 0 ? 0 : v;
-        if (flags & CONV_HARD_SWISH) v = sb_hard_swish(ROUND(v));
+        if (flags & CONV_ACTIVATION) v = sb_activated(ROUND(v), flags & CONV_RELU6);
         if (flags & CONV_GATE) v = LOAD(gate + (long)row * g.out_c + j) > 0 ? v : 0;
         STORE(v, target + (long)row * g.out_c + j);
       }

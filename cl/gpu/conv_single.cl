@@ -26,7 +26,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv_single_fwd(
   }
   if (flags & CONV_RESIDUAL) sum = ROUND(sum) + LOAD(residual + at);
   if (flags & CONV_RELU) sum = sum < 0 ? 0 : sum;
-  if (flags & CONV_HARD_SWISH) sum = sb_hard_swish(ROUND(sum));
+  if (flags & CONV_ACTIVATION) sum = sb_activated(ROUND(sum), flags & CONV_RELU6);
   if (flags & CONV_GATE) sum = LOAD(gate + at) > 0 ? sum : 0;
   STORE(sum, y + at);
 }

@@ -99,7 +99,7 @@ void grouped_item(__global const real* source, __global const real* w, const rea
     real v = acc[p];
     if (o.flags & CONV_RESIDUAL) v += o.residual[place];
     if (o.flags & CONV_RELU) v = v < 0 ? 0 : v;
-    if (o.flags & CONV_HARD_SWISH) v = sb_hard_swish(v);
+    if (o.flags & CONV_ACTIVATION) v = sb_activated(v, o.flags & CONV_RELU6);
     o.target[place] = v;
   }
 }

@@ -109,7 +109,7 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
       if (flags & CONV_BIAS) v += bias[column];
       if (flags & CONV_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
       if ((flags & CONV_RELU) && v < 0) v = 0;
-      if (flags & CONV_HARD_SWISH) v = sb_hard_swish(ROUND(v));
+      if (flags & CONV_ACTIVATION) v = sb_activated(ROUND(v), flags & CONV_RELU6);
       if ((flags & CONV_GATE) && !(LOAD(gate + at) > 0)) v = 0;
       STORE(v, dst + at);
     }

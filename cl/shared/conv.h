@@ -21,7 +21,15 @@ typedef struct {
 // What a forward pass or input gradient adds and cuts as it stores, in this order: + bias [channels of dst], + residual
 // (as dst), ReLU, which NaN passes, or hard swish (of a result of 16 bits, as it is stored), then 0 where gate (as dst)
 // is not above 0. An input gradient has no hard swish.
-enum { CONV_BIAS = 2, CONV_RELU = 4, CONV_RESIDUAL = 8, CONV_GATE = 16, CONV_HARD_SWISH = 128 };
+enum {
+  CONV_BIAS = 2,
+  CONV_RELU = 4,
+  CONV_RESIDUAL = 8,
+  CONV_GATE = 16,
+  CONV_HARD_SWISH = 128,
+  CONV_RELU6 = 256,
+  CONV_ACTIVATION = CONV_HARD_SWISH | CONV_RELU6
+};
 
 // Of winograd*: every group transforms the weights itself; the input gradient instead of the forward pass.
 enum { WINOGRAD_OWN = 32, WINOGRAD_TRANSPOSED = 64 };
@@ -74,7 +82,7 @@ typedef struct {
 #ifdef __cplusplus
 }  // namespace samebytes::detail
 #else
-#include "shared/hard_swish.clh"
+#include "shared/activation.clh"
 
 // The short names of the sizes: s* stride, p* padding, d* dilation of an axis.
 #define CONV_NAMES(s)                                                                                       \

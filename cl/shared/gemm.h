@@ -19,9 +19,20 @@ typedef struct {
   int m, n, k, inner;
 } gemm_sizes;
 
-// The epilogue, in this order: + what c holds, + bias [n], + residual (as c), ReLU, which NaN passes, or hard swish (of
-// a result of 16 bits, as it is stored). GEMM_DIRECT_A: a CPU device reads rows of A in place.
-enum { GEMM_ACCUMULATE = 1, GEMM_BIAS = 2, GEMM_RELU = 4, GEMM_RESIDUAL = 8, GEMM_DIRECT_A = 16, GEMM_HARD_SWISH = 32 };
+// The epilogue, in this order: + what c holds, + bias [n], + residual (as c), ReLU, ReLU6 or hard swish (of a
+// result of 16 bits, as it is stored), which NaN passes. GEMM_DIRECT_A: a CPU device reads rows of A in place.
+// GEMM_PANELS_B: B lies in panels (gemm_panels), which it multiplies where they lie.
+enum {
+  GEMM_ACCUMULATE = 1,
+  GEMM_BIAS = 2,
+  GEMM_RELU = 4,
+  GEMM_RESIDUAL = 8,
+  GEMM_DIRECT_A = 16,
+  GEMM_HARD_SWISH = 32,
+  GEMM_PANELS_B = 64,
+  GEMM_RELU6 = 128,
+  GEMM_ACTIVATION = GEMM_HARD_SWISH | GEMM_RELU6
+};
 
 // The panels of a product in tiles of AMX (cl/cpu/gemm_amx.clh), the most of them that a group has, and the most k
 // values of a block.

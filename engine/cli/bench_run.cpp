@@ -54,6 +54,8 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
     quantize_model(options, workload_, *net_, *batches_);
   }
   devices_ = make_devices(options, engine, *net_, is_training);
+  if (!is_training && !devices_ && !options.unfrozen && !workload_.needs_own_class)
+    frozen_.emplace(nn::freeze_for_inference(*net_));
   if (is_training) accumulation_.emplace(accumulation_options(options), precision_, *optimizer_, devices_.get());
   making_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
   described_.parameters = net_->parameter_count();
@@ -78,7 +80,7 @@ void BenchRun::step(const data::Batch& batch) {
         return std::vector{workload_.forward(*net_, end - begin == batch.samples() ? batch : batch.piece(begin, end))};
       });
     else
-      workload_.forward(*net_, batch).eval();
+      workload_.forward(frozen_ ? *frozen_ : *net_, batch).eval();
     if (waits_) engine_.wait();
     meter_.step(batch.samples());
   }

@@ -70,6 +70,7 @@ class BenchRun {
   std::optional<ResidentPeak> resident_;  // set back after the samples are there, before the first graph
   std::optional<NoGrad> no_grad_;
   std::unique_ptr<nn::Module> net_;
+  std::optional<nn::FrozenModule> frozen_;  // of it, where one device infers
   std::optional<optim::AdamW> optimizer_;
   std::unique_ptr<train::DevicesStrategy> devices_;  // on several devices
   std::optional<train::Accumulation> accumulation_;

@@ -63,6 +63,7 @@ struct LanguageOptions {
 struct ToolOptions {
   std::string mode = "both";  // of bench: train, infer or both
   bool fixed_batch = false;
+  bool unfrozen = false;
   bool finds_largest_batch = false;
   bool serve = false;
   int profile_wait = 0;    // of profile: steps before anything is recorded
@@ -103,6 +104,8 @@ void describe_measurement(Row& row, ToolOptions& o) {
       .help = "train or infer; default: train"});
   row(o.fixed_batch, {.flag = "--fixed-batch", .group = group::measurement, .verbs = bench,
       .help = "reuse a single batch, to see what the loader costs"});
+  row(o.unfrozen, {.flag = "--unfrozen", .group = group::measurement, .verbs = bench,
+    .help = "run the model's code in each step of inference, to see what nn::freeze_for_inference() gains"});
   row(o.finds_largest_batch, {.flag = "--largest-batch", .group = group::measurement, .verbs = bench,
       .help = "also find the largest batch whose step fits into memory, by planning; implied by --html"});
   row(o.serve, {.flag = "--serve", .group = group::measurement, .verbs = bench,

@@ -34,14 +34,15 @@ struct Operand {
   Operand from(std::int64_t elements) const { return {kind, index, offset + elements}; }
 };
 // What the planner asks a kernel to do to each value before storing it: + residual (dense, with the result's shape and
-// dtype), then ReLU (NaN passes) or hard swish, then 0 unless gate (also dense) is above 0, which is the gradient of a
-// ReLU. Only ops with takes_epilogue ever get one that is not empty, only ops with takes_gate one with a gate, and only
-// ops with takes_hard_swish one with a hard swish.
+// dtype), then ReLU, ReLU6 (NaN passes both) or hard swish, then 0 unless gate (also dense) is above 0, which is the
+// gradient of a ReLU. Only ops with takes_epilogue ever get one that is not empty, only ops with takes_gate one with a
+// gate, and only ops with takes_activation one with a hard swish or a ReLU6.
 struct Epilogue {
   Operand residual;  // none: adds nothing
   bool relu = false;
   Operand gate = {};  // none: keeps every value
   bool hard_swish = false;
+  bool relu6 = false;
 };
 // A gradient that the planner asks the launch to compute beside the node's own results: both operands none if another
 // node computes it. Only ops with makes_gradient() ever get one.

@@ -89,6 +89,8 @@ Array Op::added_to(const Node&, const Array&) const { return {}; }
 
 Array Op::companion(const Node&) const { return {}; }
 
+Array Op::settled(const Launch&, std::span<const bool>) const { return {}; }
+
 std::uint64_t Op::fingerprint() const {
   std::uint64_t fingerprint = fingerprint_.load(std::memory_order_relaxed);
   if (fingerprint != 0) return fingerprint;

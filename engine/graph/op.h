@@ -80,6 +80,11 @@ class Op {
   // gradient of `self` that reads only its upstream gradient (input 0) and what `self` reads and computes.
   virtual bool makes_gradient(const Node& /*self*/, const Node& /*later*/) const { return false; }
 
+  // For a graph that runs again over other inputs while its weights stay (graph/recording.h): the result of the node of
+  // `run`, which has this op and one result, built anew of what follows from its constant inputs alone, which is
+  // computed once, and of the other inputs. An empty handle if that gains nothing.
+  virtual Array settled(const Launch& run, std::span<const bool> is_constant) const;
+
   std::uint64_t fingerprint() const;  // of type and attributes; the first thread that asks computes it
 
  private:

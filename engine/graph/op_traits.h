@@ -56,6 +56,7 @@ enum class EpilogueStep : std::uint8_t {
   sum,         // a + b of one shape
   relu,        // relu(a)
   hard_swish,  // hard_swish(a)
+  relu6,       // relu6(a)
   gate,        // a where b > 0, else 0
 };
 
@@ -90,7 +91,7 @@ struct OpTraits {
   bool runs_late = false;  // best run just before its first reader: makes something large of what is kept anyway
   bool takes_epilogue = false;    // the launch applies Launch::epilogue() to its one result as it stores it
   bool takes_gate = false;        // ... which may contain a gate
-  bool takes_hard_swish = false;  // ... or end with a hard swish
+  bool takes_activation = false;  // ... or end with a hard swish or a ReLU6
 
   bool is_pointwise() const { return !expression.empty(); }
   bool is_pointwise_value() const { return is_pointwise() && !updates_cell; }

@@ -9,6 +9,7 @@
 #include "nn/grouped.h"
 #include "nn/trace.h"
 #include "samebytes/autograd.h"
+#include "samebytes/nn/inference.h"
 
 namespace samebytes::nn {
 namespace {
@@ -44,7 +45,8 @@ void warm(Module& module, const std::vector<InputShape>& inputs) {
   const NoGrad no_grad;
   const std::vector<Array> arrays = zeros_of(inputs);
   eval(arrays);  // leaves, as the inputs of a call are: the plan has no part that fills them
-  module(arrays).wait();
+  const int calls = dynamic_cast<const FrozenModule*>(&module) != nullptr ? FrozenModule::kCallsToRecord + 1 : 1;
+  for (int call = 0; call < calls; ++call) module(arrays).wait();
 }
 
 std::string summary(Module& module, const std::vector<InputShape>& inputs) {

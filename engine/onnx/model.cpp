@@ -6,18 +6,21 @@
 #include <set>
 
 #include "graph/context.h"
+#include "graph/recordings.h"
 #include "onnx/check.h"
 #include "onnx/external.h"
 #include "onnx/model_file.h"
-#include "onnx/recordings.h"
 #include "onnx/rewrite.h"
 #include "onnx/runner.h"
 #include "onnx/settled.h"
+#include "onnx/traced.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::onnx {
 namespace {
+
+constexpr std::size_t kMostKept = std::size_t{1} << 28;  // bytes of what follows from weights, of one size of inputs
 
 // Where the graph reads each initializer.
 struct Use {
@@ -248,6 +251,13 @@ Model load(const std::string& path, const LoadOptions& options) {
   return model;
 }
 
+Model::Recorded::Recorded() : graphs(std::make_shared<detail::Recordings>(kMostKept)) {}
+Model::Recorded::Recorded(const Recorded&) : Recorded() {}
+Model::Recorded& Model::Recorded::operator=(const Recorded& other) {
+  if (this != &other) graphs = std::make_shared<detail::Recordings>(kMostKept);
+  return *this;
+}
+
 std::map<std::string, Value> Model::run(const std::map<std::string, Value>& inputs) {
   for (const auto& [name, value] : inputs)
     if (std::find(file_->inputs.begin(), file_->inputs.end(), name) == file_->inputs.end())
@@ -262,31 +272,34 @@ std::map<std::string, Value> Model::run(const std::map<std::string, Value>& inpu
 
 // As read(), by what it built before where nothing but values can have changed.
 std::map<std::string, Value> Model::again(const std::map<std::string, Value>& inputs) {
-  Recordings& graphs = *recorded_.graphs;
-  const auto kind = Recordings::kind_of(inputs, weights_);
-  if (!kind) return read(inputs);
   std::vector<Array> given;
-  given.reserve(inputs.size());
-  for (const auto& [name, value] : inputs) given.push_back(std::get<Array>(value));
-  const Recordings::Found found = graphs.find(*kind);
-  if (found.graph)
-    if (const auto built = found.graph->build(given)) {
-      std::map<std::string, Value> result;
-      for (std::size_t i = 0; i < file_->outputs.size(); ++i) result[file_->outputs[i]] = (*built)[i];
-      return result;
+  for (const auto& [name, value] : inputs) {
+    const Array* const array = std::get_if<Array>(&value);
+    if (array == nullptr || !array->defined() || !is_floating(array->dtype())) return read(inputs);
+    given.push_back(*array);
+  }
+  std::vector<detail::NodePtr> weights;
+  for (const Weight& weight : weights_) weights.push_back(weight.cell.node());
+  auto known = detail::Recordings::kind_of(given, std::move(weights));
+  if (!known || is_tracing()) return read(inputs);
+  for (const auto& [name, value] : inputs) known->names.push_back(name);
+
+  std::map<std::string, Value> result;
+  const std::vector<Array> made = recorded_.graphs->call(*known, given, [&]() -> std::vector<Array> {
+    result = read(inputs);
+    for (const auto& [name, item] : file_->constants)
+      for (const Array& array : given)
+        if (!item.host && item.array.node() == array.node()) return {};
+    std::vector<Array> arrays;
+    for (const std::string& name : file_->outputs) {
+      const Array* const array = std::get_if<Array>(&result.at(name));
+      if (array == nullptr) return {};
+      arrays.push_back(*array);
     }
-  const detail::Moment begin = detail::Moment::now();
-  const std::uint64_t draws = given[0].node()->context->random_counter.load();
-  std::map<std::string, Value> result = read(inputs);
-  if (!found.is_asked) return result;
-  bool is_fixed = draws == given[0].node()->context->random_counter.load();
-  for (const auto& [name, item] : file_->constants)
-    for (const Array& array : given) is_fixed = is_fixed && (item.host || item.array.node() != array.node());
-  std::vector<Array> made;
-  for (const std::string& name : file_->outputs)
-    if (const Array* const array = std::get_if<Array>(&result.at(name))) made.push_back(*array);
-  is_fixed = is_fixed && made.size() == file_->outputs.size();
-  if (is_fixed) graphs.keep(*kind, detail::Recording::of(begin, given, made));
+    return arrays;
+  });
+  if (!result.empty()) return result;
+  for (std::size_t i = 0; i < made.size(); ++i) result[file_->outputs[i]] = made[i];
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include "onnx/model_file.h"
 #include "onnx/traced.h"
 #include "samebytes/error.h"
+#include "samebytes/nn/inference.h"
 
 namespace samebytes::onnx {
 namespace {
@@ -60,6 +61,8 @@ void save(const std::string& path, const Traced& function, std::span<const Array
 }
 
 void save(const std::string& path, nn::Module& module, const Array& example, const SaveOptions& options) {
+  if (const auto* const frozen = dynamic_cast<const nn::FrozenModule*>(&module))  // its names, not its kept values
+    return save(path, frozen->module(), example, options);
   std::vector<std::pair<nn::Module*, bool>> modes;  // a parent's mode is set before those of its children
   for (const auto& [name, part] : module.modules()) modes.emplace_back(part, part->is_training());
   module.eval();

@@ -12,7 +12,6 @@ namespace {
 }  // namespace
 
 struct Model::File {};
-class Model::Recordings {};
 
 Model::Recorded::Recorded() = default;
 Model::Recorded::Recorded(const Recorded&) {}

@@ -59,7 +59,7 @@ const PointwiseRow kMishGate{"mish_gate", 1, 0,
   return {g.dy[0] * ((1.0 - square(g.dst[0])) * sigmoid(g.src[0]))}; }};
 const PointwiseRow kRelu6{"relu6", 1, 0,
   "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, SB_WHERE(SB_TRUTH($0 > REAL_C(6.0)), (SB_TYPE)(REAL_C(6.0)), $0))", "Clip($0,0,6)", R::same, [](G g) -> Arrays {
-  return {keep_between(g.dy[0], g.src[0], 0.0, 6.0)}; }};
+  return {keep_between(g.dy[0], g.src[0], 0.0, 6.0)}; }, 0, false, EpilogueStep::relu6};
 const PointwiseRow kHardSigmoid{"hard_sigmoid", 1, 0,
   "SB_WHERE(SB_TRUTH($0 <= -REAL_C(3.0)), SB_ZERO, SB_WHERE(SB_TRUTH($0 >= REAL_C(3.0)), (SB_TYPE)(REAL_C(1.0)), ($0 + REAL_C(3.0)) * REAL_C(0.16666666666666667)))",
   "HardSigmoid[alpha=0.16666666666666666,beta=0.5]($0)", R::same, [](G g) -> Arrays { return {keep_between(g.dy[0] / 6.0, g.src[0], -3.0, 3.0)}; }};

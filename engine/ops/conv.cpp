@@ -427,12 +427,54 @@ class ConvFilter final : public ConvOp {
   bool with_bias_;
 };
 
+// weight -> what minimal filtering multiplies by instead, in the order of its kernel, as one line
+class WinogradFilter final : public Op {
+ public:
+  explicit WinogradFilter(const WinogradWeights& weights) : weights_(weights) {}
+  std::string_view name() const override { return "winograd_weights"; }
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(weights_.axes)); }
+  void launch(Launch& run) const override { weights_.launch(run, run.src(0), run.dst(), run.src_dtype(0)); }
+
+ private:
+  WinogradWeights weights_;  // sizes follow from the shape of the source
+};
+
+// src, weight, what its weight became and perhaps bias -> dst: in a graph that was settled
+class ConvSettled final : public ConvOp {
+ public:
+  enum class Form : std::uint8_t { transformed, panels };
+  ConvSettled(const ConvAttributes& attributes, Form form)
+      : ConvOp(attributes, "",
+               {.takes_epilogue = true, .takes_gate = form == Form::transformed, .takes_activation = true}),
+        form_(form) {}
+  void hash(Hasher& hasher) const override {
+    ConvOp::hash(hasher);
+    hasher.add(static_cast<std::uint64_t>(form_));
+  }
+  Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
+    return conv_cost(src[1], dst[0], src, dst);
+  }
+  void launch(Launch& run) const override {
+    const ConvGeometry g(run.src_shape(0), run.src_shape(1), run.dst_shape(), a_);
+    const Operand bias = run.optional_src(3);
+    if (form_ == Form::transformed) return launch_winograd(run, g, run.src(0), run.src(1), bias, false, run.src(2));
+    launch_gemm_panels(run, run.src(0), run.src(2), bias, run.dst(), *product_of(run, g, run.dst_dtype()),
+                       run.dst_dtype());
+  }
+  void write(NodeWriter& w) const override {
+    w.refuse("its weight was made ready for inference; save the module that was frozen");
+  }
+
+ private:
+  Form form_;
+};
+
 // src, weight and perhaps bias -> dst
 class Conv final : public ConvOp {
  public:
   explicit Conv(const ConvAttributes& attributes)
       : ConvOp(attributes, "",
-               {.takes_epilogue = true, .takes_gate = attributes.groups == 1, .takes_hard_swish = true}) {}
+               {.takes_epilogue = true, .takes_gate = attributes.groups == 1, .takes_activation = true}) {}
   const ConvAttributes& attributes() const { return a_; }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return conv_cost(src[1], dst[0], src, dst);
@@ -448,6 +490,30 @@ class Conv final : public ConvOp {
     if (is_winograd(run, g, ConvPass::forward, run.dst_dtype()))
       return launch_winograd(run, g, run.src(0), run.src(1), bias, false);
     launch_tiles(run, g, run.src(0), run.src(1), bias, false);
+  }
+
+  // With its weight transformed for minimal filtering, or in panels for a product.
+  Array settled(const Launch& run, std::span<const bool> is_constant) const override {
+    const ConvGeometry g(run.src_shape(0), run.src_shape(1), run.node().shape, a_);
+    const Dtype dtype = run.node().dtype;
+    if (!is_constant[1] || is_grouped(run, g)) return {};
+    std::vector<Array> inputs;
+    for (const Edge& edge : run.node().inputs) inputs.emplace_back(edge.node);
+    Array made;
+    auto form = ConvSettled::Form::panels;
+    if (const auto product = product_of(run, g, dtype)) {
+      if (!gemm_takes_panels(run, *product, dtype)) return {};
+      made = gemm_panels(run, reshape(inputs[1], {product->k, product->n}));
+    } else if (!is_single(run, g, dtype) && is_winograd(run, g, ConvPass::forward, dtype)) {
+      form = ConvSettled::Form::transformed;
+      const WinogradWeights weights = WinogradWeights::of(g, false);
+      const Shape size{weights.size(run, real_of(dtype))};
+      made = make_array(make_op<WinogradFilter>(weights), size, real_of(dtype), std::span(&inputs[1], 1));
+    } else {
+      return {};
+    }
+    inputs.insert(inputs.begin() + 2, made);
+    return make_array(make_op<ConvSettled>(a_, form), run.node().shape, dtype, inputs);
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override;

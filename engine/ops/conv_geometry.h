@@ -67,7 +67,7 @@ inline int conv_flags(const Launch& run, const Operand& bias) {
   const auto is_given = [](const Operand& operand) { return operand.kind != Operand::Kind::none; };
   return (is_given(bias) ? CONV_BIAS : 0) | (is_given(epilogue.residual) ? CONV_RESIDUAL : 0) |
          (epilogue.relu ? CONV_RELU : 0) | (epilogue.hard_swish ? CONV_HARD_SWISH : 0) |
-         (is_given(epilogue.gate) ? CONV_GATE : 0);
+         (epilogue.relu6 ? CONV_RELU6 : 0) | (is_given(epilogue.gate) ? CONV_GATE : 0);
 }
 
 // Groups of few channels: grouped.cpp launches them if is_grouped() is true.

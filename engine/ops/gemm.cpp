@@ -139,7 +139,8 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real, Mu
   const bool direct = reads_a_in_place(p, real, multiplied), rows_of_a = p.a_row != 1;
   const double product = panels.product, pack = panels.pack;
   const double read_a = pack * (direct ? (rows_of_a ? kReadRows : kReadColumns) : rows_of_a ? kPackRows : kCopyColumns);
-  const double read_b = pack * (p.b_col == 1 ? kKeepColumns : kPackColumns);
+  // No strides: B lies in panels.
+  const double read_b = p.b_row == 0 && p.b_col == 0 ? 0 : pack * (p.b_col == 1 ? kKeepColumns : kPackColumns);
   const std::int64_t batch = p.outer * p.inner;
   const auto whole_m = static_cast<double>(p.m), whole_n = static_cast<double>(ceil_div(p.n, vector) * vector);
   if (product * whole_m * whole_n / static_cast<double>(vector) * static_cast<double>(p.k * batch) <= kOneGroup &&
@@ -230,6 +231,7 @@ void offer_host_form(Launch& run, KernelCall& call, const Epilogues& e, const Ge
   product.accumulates = (e.flags & GEMM_ACCUMULATE) != 0;
   product.relu = (e.flags & GEMM_RELU) != 0;
   product.hard_swish = (e.flags & GEMM_HARD_SWISH) != 0;
+  product.relu6 = (e.flags & GEMM_RELU6) != 0;
   product.by_lanes = by_lanes;
   product.width = run.device().vector_width(real);
   if (real == Dtype::f64)
@@ -259,6 +261,7 @@ struct GemmTiling {
   void (*packed)(Launch& run, KernelCall& call, const GemmCase& x, const GemmTiles& t);
   // The kernel for a product with matrices of one type: another one than `gemm`, with tiles of its own.
   GemmTiles (*best)(const Launch& run, const GemmCase& x);
+  bool has_panels;  // multiplies a B that was packed before
 };
 
 void add_dot(KernelCall& call, const GemmCase& x, std::int64_t rows, std::int64_t columns) {
@@ -302,7 +305,7 @@ void gpu_tiny(Launch& run, KernelCall& call, const GemmCase& x) {
 void cpu_packed(Launch& run, KernelCall& call, const GemmCase& x, const GemmTiles& t) {
   const int flags = x.e.flags | (reads_a_in_place(x.p, x.real, multiplies(run, x.real)) ? GEMM_DIRECT_A : 0);
   call.args(gemm_shares{i32_of(t.rows), i32_of(t.columns), i32_of(t.split_k)}, flags);
-  if (t.splits == 1 && x.p.k <= run.constant("gemm", "GEMM_KC", x.real))
+  if (t.splits == 1 && x.p.k <= run.constant("gemm", "GEMM_KC", x.real) && (x.e.flags & GEMM_PANELS_B) == 0)
     offer_host_form(run, call, x.e, x.p, x.real, false);
 }
 void gpu_packed(Launch&, KernelCall& call, const GemmCase& x, const GemmTiles& t) {
@@ -349,8 +352,9 @@ GemmTiles gpu_best(const Launch& run, const GemmCase& x) {
   return t;
 }
 
-constexpr PerPersonality<GemmTiling> kGemmTiling{{cpu_dot, cpu_row, cpu_tiny, plan_cpu_tiles, cpu_packed, cpu_best},
-                                                 {gpu_dot, gpu_row, gpu_tiny, plan_gpu_tiles, gpu_packed, gpu_best}};
+constexpr PerPersonality<GemmTiling> kGemmTiling{
+    {cpu_dot, cpu_row, cpu_tiny, plan_cpu_tiles, cpu_packed, cpu_best, true},
+    {gpu_dot, gpu_row, gpu_tiny, plan_gpu_tiles, gpu_packed, gpu_best, false}};
 
 // One row of A times lines of B that are contiguous.
 bool wants_row(const GemmProblem& p) {
@@ -389,7 +393,7 @@ void launch_packed(Launch& run, const GemmCase& x) {
   const GemmTiles t = tiling.best(run, x);
   const bool split = t.splits > 1;
   GemmCase one = x;
-  if (split) one.e.flags = 0;
+  if (split) one.e.flags &= GEMM_PANELS_B;
   const Operand part = split ? run.temp(t.splits * x.batch() * p.m * p.n, real_of(x.real)) : Launch::none();
   KernelCall call = run.kernel(t.entry, x.real);
   call.args(x.a, x.b, x.e.bias, x.e.residual, split ? Launch::none() : x.c, part, sizes_of(p));
@@ -429,7 +433,8 @@ void require_sizes(const char* op, const GemmProblem& p) {
 
 Epilogues epilogues_of(const Launch& run, Operand bias) {
   const Epilogue& asked = run.epilogue();
-  Epilogues e{bias, asked.residual, (asked.relu ? GEMM_RELU : 0) | (asked.hard_swish ? GEMM_HARD_SWISH : 0)};
+  Epilogues e{bias, asked.residual,
+              (asked.relu ? GEMM_RELU : 0) | (asked.hard_swish ? GEMM_HARD_SWISH : 0) | (asked.relu6 ? GEMM_RELU6 : 0)};
   if (bias.kind != Operand::Kind::none) e.flags |= GEMM_BIAS;
   if (asked.residual.kind != Operand::Kind::none) e.flags |= GEMM_RESIDUAL;
   return e;
@@ -448,6 +453,30 @@ void record_native(Launch& run, Operand a, Operand b, Operand c, const GemmProbl
   });
 }
 
+// PoCL's name: gemm_pack.clh says why it alone.
+constexpr std::string_view kHasPanels = "Portable Computing Language";
+
+// b [K, N] -> its packed panels, as one line
+class Panels final : public Op {
+ public:
+  Panels() : Op({.takes_strides = {0}}) {}
+  std::string_view name() const override { return "gemm_panels"; }
+  void launch(Launch& run) const override {
+    const Shape& b = run.src_shape(0);
+    const Strides strides = run.src_strides(0);
+    GemmProblem p;
+    p.m = 1;
+    p.k = b[0];
+    p.n = b[1];
+    p.b_row = strides[0];
+    p.b_col = strides[1];
+    const Dtype real = run.dst_dtype();
+    run.kernel("gemm_panels", real)
+        .args(run.src(0), run.dst(), sizes_of(p))
+        .over_tiles(ceil_div(p.n, run.constant("gemm", "GEMM_NR", real)));
+  }
+};
+
 }  // namespace
 
 GemmProvider gemm_provider(const EngineOptions& options) {
@@ -460,6 +489,32 @@ GemmProvider gemm_provider(const EngineOptions& options) {
   if (text == "eigen") return GemmProvider::eigen;
   throw ArgumentError("SAMEBYTES_GEMM: expected automatic, packed, clblast or eigen, got \"" + std::string(text) +
                       "\"");
+}
+
+bool gemm_takes_panels(const Launch& run, const GemmProblem& p, Dtype real) {
+  constexpr std::int64_t kLeastRows = 8, kMostRows = 512;  // packing takes 16 / m of a product's time or less
+  return run.pick(kGemmTiling).has_panels && real == real_of(real) && p.m >= kLeastRows && p.m <= kMostRows &&
+         p.n > kDotLines && p.outer * p.inner == 1 && run.device().info().platform == kHasPanels &&
+         gemm_provider(run.node().context->options) == GemmProvider::automatic &&
+         (real != f32 || run.choice("gemm", gemm_shape_class(p), "provider") != 1);
+}
+
+Array gemm_panels(const Launch& run, const Array& b) {
+  const Dtype real = b.dtype();
+  const std::int64_t columns = run.constant("gemm", "GEMM_NR", real);
+  const Shape shape{ceil_div(b.shape()[1], columns) * b.shape()[0] * columns};
+  static const OpPtr op = make_op<Panels>();
+  return make_array(op, shape, real, std::span(&b, 1));
+}
+
+void launch_gemm_panels(Launch& run, Operand a, Operand panels, Operand bias, Operand c, const GemmProblem& p,
+                        Dtype real) {
+  require_sizes("matmul", p);
+  Epilogues e = epilogues_of(run, bias);
+  e.flags |= GEMM_PANELS_B;
+  GemmProblem own = p;
+  own.b_row = own.b_col = 0;
+  launch_packed(run, {a, panels, c, e, own, real});
 }
 
 std::string_view gemm_shape_class(const GemmProblem& p) {

@@ -33,6 +33,15 @@ void launch_gemm_quantised(Launch& run, Operand a, Operand blocks, Operand bias,
 // The provider from the engine's option or else from SAMEBYTES_GEMM; throws ArgumentError for an unknown word.
 GemmProvider gemm_provider(const EngineOptions& options);
 
+// Whether the product of a B that stays, such as a weight in inference, is worth a packed copy of it: rows are few, and
+// the device's kernel multiplies one.
+bool gemm_takes_panels(const Launch& run, const GemmProblem& problem, Dtype real);
+// The packed copy of b [K, N], a view or an array, for the device of `run`.
+Array gemm_panels(const Launch& run, const Array& b);
+// launch_gemm() with that instead of B; the problem's b strides are not used. Requires: gemm_takes_panels().
+void launch_gemm_panels(Launch& run, Operand a, Operand panels, Operand bias, Operand c, const GemmProblem& problem,
+                        Dtype real);
+
 // large, small, thin (few rows or columns), deep (a long sum) or batched: the classes that the tuner distinguishes.
 std::string_view gemm_shape_class(const GemmProblem& problem);
 

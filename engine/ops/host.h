@@ -209,13 +209,13 @@ template <class T>
 void host_products(const HostScan& shape, const T* src, T* dst);
 
 // gemm with one block of k and no split, and gemm_dot (a_col and b_row are 1): strides as in GemmProblem. Sums start at
-// 0; then the old c, bias, residual and ReLU or hard swish are applied, if requested.
+// 0; then the old c, bias, residual and ReLU, ReLU6 or hard swish are applied, if requested.
 struct HostProduct {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a_row = 0, a_col = 0, b_row = 0, b_col = 0;
   std::int64_t outer = 1, inner = 1;
   std::int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
-  bool accumulates = false, relu = false, hard_swish = false;
+  bool accumulates = false, relu = false, hard_swish = false, relu6 = false;
   bool by_lanes = false;  // gemm_dot: a sum has `width` partial sums
   int width = 16;
 };

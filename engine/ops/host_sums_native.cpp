@@ -299,7 +299,7 @@ void store_sums(const HostProduct& s, const T* sums, const T* bias, const T* res
     if (s.accumulates) v = v + c[j];
     if (bias) v = v + bias[j];
     if (residual) v = v + residual[j];
-    c[j] = s.relu && v < 0 ? T{0} : v;
+    c[j] = (s.relu || s.relu6) && v < 0 ? T{0} : s.relu6 && v > T{6} ? T{6} : v;
   }
   if (!s.hard_swish) return;
   for (std::int64_t j = 0; j < n; ++j) {

@@ -80,7 +80,7 @@ constexpr PerPersonality<int> kRangeItems{1, 256};                          // I
 class Int8Product final : public Op, public Written {
  public:
   Int8Product(const Windows& windows, int kernel_h, int kernel_w, const std::optional<Int8Range>& range)
-      : Op({.is_flat = {1, 2}, .takes_epilogue = true, .takes_hard_swish = true}),
+      : Op({.is_flat = {1, 2}, .takes_epilogue = true, .takes_activation = true}),
         windows_(windows),
         kernel_h_(kernel_h),
         kernel_w_(kernel_w),
@@ -111,7 +111,7 @@ class Int8Product final : public Op, public Written {
     launch_quantise(run, s, q, scales, ranges);
     const Epilogue& e = run.epilogue();
     const Operand bias = run.optional_src(4);
-    int flags = (e.relu ? GEMM_RELU : 0) | (e.hard_swish ? GEMM_HARD_SWISH : 0);
+    int flags = (e.relu ? GEMM_RELU : 0) | (e.hard_swish ? GEMM_HARD_SWISH : 0) | (e.relu6 ? GEMM_RELU6 : 0);
     if (bias.kind != Operand::Kind::none) flags |= GEMM_BIAS;
     if (e.residual.kind != Operand::Kind::none) flags |= GEMM_RESIDUAL;
     KernelCall call = run.kernel("int8_product");

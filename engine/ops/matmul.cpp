@@ -72,6 +72,39 @@ std::optional<GemmProblem> make_problem(const Shape& a, const Strides& a_strides
   return p;
 }
 
+// x [M, K], a [K, N] in panels (gemm.h), bias [N] or absent -> [M, N]: in a graph that was settled
+class PanelProduct final : public Op {
+ public:
+  explicit PanelProduct(std::int64_t columns) : Op({.takes_strides = {0}, .takes_epilogue = true}), columns_(columns) {}
+  std::string_view name() const override { return "linear"; }
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(columns_)); }
+  Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
+    return product_cost(dst[0], src[0].back(), src);
+  }
+  void launch(Launch& run) const override {
+    const Strides strides = run.src_strides(0);
+    GemmProblem p;
+    p.m = run.src_shape(0)[0];
+    p.k = run.src_shape(0)[1];
+    p.n = columns_;
+    p.a_row = strides[0];
+    p.a_col = strides[1];
+    launch_gemm_panels(run, run.src(0), run.src(1), run.optional_src(2), run.dst(), p, run.dst_dtype());
+  }
+
+ private:
+  std::int64_t columns_;
+};
+
+// The product of the node of `run` with its right operand b [K, N], which is constant, in panels.
+Array panel_product(const Launch& run, const Array& b) {
+  const Node& node = run.node();
+  std::vector<Array> inputs;
+  for (const Edge& edge : node.inputs) inputs.emplace_back(edge.node);
+  inputs[1] = gemm_panels(run, b);
+  return make_array(make_op<PanelProduct>(b.shape()[1]), node.shape, node.dtype, inputs);
+}
+
 class Matmul final : public Op, public Written {
  public:
   Matmul() : Op({.takes_strides = InputSet::all(), .takes_epilogue = true}) {}
@@ -85,6 +118,15 @@ class Matmul final : public Op, public Written {
         make_problem(run.src_shape(0), run.src_strides(0), run.src_shape(1), run.src_strides(1), run.dst_shape());
     if (!problem) throw Error("matmul: the batch axes of the operands do not merge into two");
     launch_gemm(run, run.src(0), run.src(1), Launch::none(), run.dst(), *problem, run.dst_dtype());
+  }
+
+  Array settled(const Launch& run, std::span<const bool> is_constant) const override {
+    const auto problem =
+        make_problem(run.src_shape(0), run.src_strides(0), run.src_shape(1), run.src_strides(1), run.node().shape);
+    if (!is_constant[1] || run.src_shape(0).rank() != 2 || run.src_shape(1).rank() != 2 || !problem ||
+        !gemm_takes_panels(run, *problem, run.node().dtype))
+      return {};
+    return panel_product(run, Array(run.node().inputs[1].node));
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override {
@@ -106,17 +148,12 @@ class Linear final : public Op, public Written {
   }
 
   void launch(Launch& run) const override {
-    const Shape &x = run.src_shape(0), &weight = run.src_shape(1);
-    const Strides xs = run.src_strides(0), ws = run.src_strides(1);
-    GemmProblem p;
-    p.m = x[0];
-    p.k = x[1];
-    p.n = weight[0];
-    p.a_row = xs[0];
-    p.a_col = xs[1];
-    p.b_row = ws[1];
-    p.b_col = ws[0];
-    launch_gemm(run, run.src(0), run.src(1), run.optional_src(2), run.dst(), p, run.dst_dtype());
+    launch_gemm(run, run.src(0), run.src(1), run.optional_src(2), run.dst(), problem_of(run), run.dst_dtype());
+  }
+
+  Array settled(const Launch& run, std::span<const bool> is_constant) const override {
+    if (!is_constant[1] || !gemm_takes_panels(run, problem_of(run), run.node().dtype)) return {};
+    return panel_product(run, transpose(Array(run.node().inputs[1].node)));
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override {
@@ -130,6 +167,21 @@ class Linear final : public Op, public Written {
     std::vector<NodeWriter::Name> inputs{w.in(0), w.in(1)};
     if (w.count() > 2) inputs.push_back(w.cast(w.in(2), w.dtype(2), w.result_dtype()));
     w.give(w.put("Gemm", inputs, {{"transB", std::int64_t{1}}}));
+  }
+
+ private:
+  static GemmProblem problem_of(const Launch& run) {
+    const Shape &x = run.src_shape(0), &weight = run.src_shape(1);
+    const Strides xs = run.src_strides(0), ws = run.src_strides(1);
+    GemmProblem p;
+    p.m = x[0];
+    p.k = x[1];
+    p.n = weight[0];
+    p.a_row = xs[0];
+    p.a_col = xs[1];
+    p.b_row = ws[1];
+    p.b_col = ws[0];
+    return p;
   }
 };
 

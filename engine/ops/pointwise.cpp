@@ -215,6 +215,12 @@ const PointwiseRow kClip{"clip", 1, 2, "SB_WHERE(SB_TRUTH($0 < #0), (SB_TYPE)(#0
   [](G g) -> Arrays {
     return {kept(g.dy[0], equal(g.src[0], g.dst[0]))};
   }};
+// Clipped to [0, 6], which a launch before it can end with.
+const PointwiseRow kClipToSix{"clip_to_six", 1, 0,
+  "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, SB_WHERE(SB_TRUTH($0 > REAL_C(6.0)), (SB_TYPE)(REAL_C(6.0)), $0))", "Clip($0,0,6)", R::same,
+  [](G g) -> Arrays {
+    return {kept(g.dy[0], equal(g.src[0], g.dst[0]))};
+  }, 0, false, EpilogueStep::relu6};
 const PointwiseRow kEqual{"equal", 2, 0, "SB_TRUTH($0 == $1)", "Equal($0,$1)", R::truth, nullptr};
 const PointwiseRow kNotEqual{"not_equal", 2, 0, "SB_TRUTH($0 != $1)", "Not(Equal($0,$1))", R::truth, nullptr};
 const PointwiseRow kLess{"less", 2, 0, "SB_TRUTH($0 < $1)", "Less($0,$1)", R::truth, nullptr};
@@ -510,7 +516,8 @@ Array clip(const Input& a, const Number& low, const Number& high) {
     throw ArgumentError("clip: the bounds must be numbers, got " + std::to_string(low.value()) + " and " +
                         std::to_string(most));
   if (!a.defined() || is_floating(a.dtype()) || low.is_floating() || high.is_floating())
-    return SAMEBYTES_WITH_SCALAR(kClip, a, least, most);
+    return least == 0 && most == 6 ? SAMEBYTES_WITH_SCALAR(kClipToSix, a)
+                                   : SAMEBYTES_WITH_SCALAR(kClip, a, least, most);
   return minimum(maximum(a, low), high);
 }
 SAMEBYTES_COMPARISON(equal, kEqual, kEqualS)

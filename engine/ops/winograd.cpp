@@ -158,8 +158,29 @@ bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype 
   return run.choice("conv", names[static_cast<int>(pass)], "algorithm") == run.pick(kWinogradWord);
 }
 
-void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed) {
-  if (g.a.axes == 1) return launch_winograd_1d(run, g, src, weight, bias, transposed);
+WinogradWeights WinogradWeights::of(const ConvGeometry& g, bool transposed) {
+  return {g.a.axes, g.kernel[2], g.c, g.k, transposed};
+}
+
+std::int64_t WinogradWeights::size(const Launch& run, Dtype real) const {
+  if (axes == 1) return kWinograd1dPositions * c * k;
+  const std::int64_t lanes = winograd_lanes(run, real);
+  return kWinogradPositions * in_whole_vectors(depth(), lanes) * in_whole_vectors(columns(), lanes);
+}
+
+void WinogradWeights::launch(Launch& run, Operand weight, Operand transformed, Dtype dtype) const {
+  const std::int64_t lanes = winograd_lanes(run, real_of(dtype));
+  KernelCall call = run.kernel(axes == 1 ? "winograd_1d_weights" : "winograd_weights", dtype);
+  call.args(weight, transformed);
+  if (axes == 1) call.args(i32_of(taps));
+  call.args(i32_of(c), i32_of(k), transposed ? 1 : 0)
+      .over_tiles(ceil_div(columns(), lanes), ceil_div(depth(), lanes), 1, 8, 8)
+      .prepares();
+}
+
+void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed,
+                     Operand transformed) {
+  if (g.a.axes == 1) return launch_winograd_1d(run, g, src, weight, bias, transposed, transformed);
   const Dtype dtype = run.dst_dtype(), real = real_of(dtype);
   const std::int64_t depth = transposed ? g.k : g.c, columns = transposed ? g.c : g.k;
   const std::int64_t *in = transposed ? g.out : g.in, *out = transposed ? g.in : g.out;
@@ -173,16 +194,14 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
   const std::int64_t block =
       std::clamp(WinogradWork::block_values / (kWinogradPositions * whole) / least * least, least, most);
   const WinogradTiling& tiling = run.pick(kWinogradTiling);
-  const bool has_own = tiling.has_own(weights);
+  const bool is_given = transformed.kind != Operand::Kind::none, has_own = !is_given && tiling.has_own(weights);
   if (transposed) flags |= WINOGRAD_TRANSPOSED;
   if (has_own) flags |= WINOGRAD_OWN;
   const WinogradTiles t{tiles_of(g.n, out), block, least, columns, weights, flags};
-  const Operand transformed = run.temp((has_own ? tiling.groups(t) : 1) * kWinogradPositions * t.weights, real);
-  if (!has_own)
-    run.kernel("winograd_weights", dtype)
-        .args(weight, transformed, i32_of(g.c), i32_of(g.k), transposed ? 1 : 0)
-        .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8)
-        .prepares();
+  if (!is_given) {
+    transformed = run.temp((has_own ? tiling.groups(t) : 1) * kWinogradPositions * t.weights, real);
+    if (!has_own) WinogradWeights::of(g, transposed).launch(run, weight, transformed, dtype);
+  }
   KernelCall call = run.kernel("winograd_tiles", dtype);
   call.args(src, weight, transformed, bias, epilogue.residual, epilogue.gate, run.dst(),
             winograd_sizes{i32_of(g.n), i32_of(in[1]), i32_of(in[2]), i32_of(depth), i32_of(out[1]), i32_of(out[2]),

@@ -22,7 +22,21 @@ ConvAlgorithm conv_algorithm_asked_for();
 bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype dtype);
 
 // The forward pass, or transposed the input gradient, of src and weight into the node's result, with its epilogue.
-void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed);
+// `transformed`: the weight as WinogradWeights makes it, or none.
+void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed,
+                     Operand transformed = Launch::none());
+
+// How a weight is transformed, for a pass over so many channels that gives so many columns.
+struct WinogradWeights {
+  int axes;
+  std::int64_t taps, c, k;  // taps along a line; unused for 3x3
+  bool transposed;          // for the input gradient
+  static WinogradWeights of(const ConvGeometry& g, bool transposed);
+  std::int64_t depth() const { return transposed ? k : c; }
+  std::int64_t columns() const { return transposed ? c : k; }
+  std::int64_t size(const Launch& run, Dtype real) const;  // values of the transformed weight
+  void launch(Launch& run, Operand weight, Operand transformed, Dtype dtype) const;
+};
 
 // The gradient for the weight, of the node's inputs src and dy. Whether it made that of the bias, the second result, on
 // its way, where there is one.
@@ -31,7 +45,9 @@ bool launch_winograd_filter(Launch& run, const ConvGeometry& g, bool with_bias);
 // The same along a line (winograd_1d.cpp); called by those above.
 bool is_winograd_1d_possible(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype real);
 bool is_winograd_1d_worthwhile(const ConvGeometry& g, ConvPass pass);
-void launch_winograd_1d(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed);
+void launch_winograd_1d(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed,
+                        Operand transformed);
+inline constexpr std::int64_t kWinograd1dPositions = 6;  // of a transformed tile
 bool launch_winograd_1d_filter(Launch& run, const ConvGeometry& g, bool with_bias);
 
 // Both: fewer tiles do not pay for the transformed weights; work is shared by the shape alone, so results do not change

@@ -5,7 +5,6 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::int64_t kWinograd1dPositions = 6;            // of a transformed tile
 constexpr std::int64_t kMostWinograd1dWeights = 256 * 256;  // more would not stay in a second-level cache
 
 std::int64_t tile_of(const ConvGeometry& g) { return kWinograd1dPositions + 1 - g.kernel[2]; }
@@ -95,21 +94,21 @@ bool is_winograd_1d_worthwhile(const ConvGeometry& g, ConvPass pass) {
          2 * g.kernel[2] * size >= 3 * kWinograd1dPositions * tiles;
 }
 
-void launch_winograd_1d(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias,
-                        bool transposed) {
+void launch_winograd_1d(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed,
+                        Operand transformed) {
   const Dtype dtype = run.dst_dtype(), real = real_of(dtype);
   const std::int64_t depth = transposed ? g.k : g.c, columns = transposed ? g.c : g.k, taps = g.kernel[2];
   const std::int64_t in = (transposed ? g.out : g.in)[2], out = (transposed ? g.in : g.out)[2];
-  const std::int64_t pad = transposed ? taps - 1 - g.a.pad[2] : g.a.pad[2], lanes = winograd_lanes(run, real);
+  const std::int64_t pad = transposed ? taps - 1 - g.a.pad[2] : g.a.pad[2];
   const std::int64_t least = run.constant("winograd_1d", "WINOGRAD_1D_TILES", real),
                      most = run.constant("winograd_1d", "WINOGRAD_1D_MOST_TILES", real);
   const std::int64_t block =
       std::clamp(WinogradWork::line_block_values / (kWinograd1dPositions * depth) / least * least, least, most);
-  const Operand transformed = run.temp(kWinograd1dPositions * depth * columns, real);
-  run.kernel("winograd_1d_weights", dtype)
-      .args(weight, transformed, i32_of(taps), i32_of(g.c), i32_of(g.k), transposed ? 1 : 0)
-      .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8)
-      .prepares();
+  if (transformed.kind == Operand::Kind::none) {
+    const WinogradWeights weights = WinogradWeights::of(g, transposed);
+    transformed = run.temp(weights.size(run, real), real);
+    weights.launch(run, weight, transformed, dtype);
+  }
   KernelCall call = run.kernel("winograd_1d_tiles", dtype);
   const Epilogue& epilogue = run.epilogue();
   const int flags = conv_flags(run, bias) | (transposed ? WINOGRAD_TRANSPOSED : 0);

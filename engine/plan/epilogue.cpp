@@ -88,8 +88,10 @@ class Appender {
       const EpilogueStep step = reader.op->traits().epilogue_step;
       if (step == EpilogueStep::relu) {
         appended.relu = true;
-      } else if (step == EpilogueStep::hard_swish && n.op->traits().takes_hard_swish) {
+      } else if (step == EpilogueStep::hard_swish && n.op->traits().takes_activation) {
         appended.hard_swish = true;
+      } else if (step == EpilogueStep::relu6 && n.op->traits().takes_activation) {
+        appended.relu6 = true;
       } else if (step == EpilogueStep::sum && appended.residual < 0 && reader.shape.size() == n.shape.size()) {
         appended.residual = other_of(reader, other_input(reader, at));
         if (appended.residual < 0) break;

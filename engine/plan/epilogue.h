@@ -1,6 +1,6 @@
-// Epilogues: the launch that makes an operand of a sum with an existing array, of a ReLU, a hard swish or a ReLU's
-// gradient also computes that node, if its op supports it (OpTraits::takes_epilogue). The value in between is never
-// written to memory.
+// Epilogues: the launch that makes an operand of a sum with an existing array, of a ReLU, a hard swish, a ReLU6 or a
+// ReLU's gradient also computes that node, if its op supports it (OpTraits::takes_epilogue). The value in between is
+// never written to memory.
 #pragma once
 
 #include <vector>
@@ -15,9 +15,10 @@ struct AppendedEpilogue {
   bool relu = false;
   int gate = -1;  // place of the array that selects the kept values, -1 for none
   bool hard_swish = false;
+  bool relu6 = false;
   int result = -1;  // -1: no epilogue
 
-  bool is_closed() const { return relu || hard_swish || gate >= 0; }  // nothing can follow
+  bool is_closed() const { return relu || hard_swish || relu6 || gate >= 0; }  // nothing can follow
 };
 
 struct EpilogueResult {

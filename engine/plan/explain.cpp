@@ -103,9 +103,11 @@ std::string reason_lines(const Plan& plan, Runtime& runtime, const std::map<int,
 }  // namespace
 
 std::string Planner::explain(const ExplainOptions& options) const {
-  // What ran again is a step; what ran once may have made the parameters.
-  const auto order = [](const Plan& each) {
-    return std::tuple(each.replays > 0, each.launches.size(), each.last_used);
+  // What runs again and again is a step; what ran once or twice may have made the parameters, or warmed up.
+  std::uint64_t most = 0;
+  for (const auto& [key, each] : plans_) most = std::max<std::uint64_t>(most, each->replays);
+  const auto order = [most](const Plan& each) {
+    return std::tuple(each.replays > 0 && 2 * each.replays >= most, each.launches.size(), each.last_used);
   };
   const Plan* plan = nullptr;
   for (const auto& [key, each] : plans_)

@@ -106,7 +106,7 @@ void Lowerer::set_extras(Launch& run, int place, const OpBuffers& at) {
   if (epilogue.result >= 0) {
     const int gate = run.src_count() + (epilogue.residual >= 0 ? 1 : 0);
     run.set_epilogue({epilogue.residual >= 0 ? run.src(run.src_count()) : Launch::none(), epilogue.relu,
-                      epilogue.gate >= 0 ? run.src(gate) : Launch::none(), epilogue.hard_swish});
+                      epilogue.gate >= 0 ? run.src(gate) : Launch::none(), epilogue.hard_swish, epilogue.relu6});
   }
   if (at.gradient >= 0)
     run.set_gradient({run.src(run.src_count()), run.dst(static_cast<int>(at.shapes.size())), &node(at.gradient)});

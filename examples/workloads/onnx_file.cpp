@@ -339,6 +339,7 @@ Workload onnx_workload(const std::string& path, const WorkloadOptions& options) 
   };
   result.make_samples = [form](std::int64_t samples) { return made_up_samples(form, samples); };
   result.make_model = [form] { return made_model(form); };
+  result.needs_own_class = true;  // it records its graphs itself
   result.forward = [form](nn::Module& net, const data::Batch& batch) { return model_output(form, net, batch); };
   result.save_model = [](nn::Module& net, const std::string& file) {
     onnx::save(file, dynamic_cast<onnx::Model&>(net));

@@ -103,6 +103,7 @@ struct Workload {
   std::vector<data::TransformPtr> prepare = {};  // of all samples, after augment
   std::function<std::unique_ptr<nn::Module>()> make_model;
   std::function<Array(nn::Module& net, const data::Batch& batch)> forward = first_field;
+  bool needs_own_class = false;  // forward() takes what make_model() makes, and no module around it
   // The loss (mean over the batch) and, where there is such a thing, the number of right answers (f32, one element) of
   // the model's output.
   std::function<Array(const Array& output, const data::Batch& batch)> loss;

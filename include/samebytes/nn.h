@@ -13,6 +13,7 @@
 #include "samebytes/nn/embedding.h"
 #include "samebytes/nn/flatten.h"
 #include "samebytes/nn/fold.h"
+#include "samebytes/nn/inference.h"
 #include "samebytes/nn/interpolate.h"
 #include "samebytes/nn/linear.h"
 #include "samebytes/nn/lora.h"

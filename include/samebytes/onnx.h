@@ -16,6 +16,10 @@
 #include "samebytes/array.h"
 #include "samebytes/nn/module.h"
 
+namespace samebytes::detail {
+class Recordings;
+}
+
 namespace samebytes::onnx {
 
 // Element types, with the numbers of ONNX's TensorProto.DataType.
@@ -119,12 +123,11 @@ class Model : public nn::Module {
     bool is_buffer = false;
   };
   // The graphs of earlier runs, to be built again without reading the nodes. A copy has its own.
-  class Recordings;
   struct Recorded {
     Recorded();
     Recorded(const Recorded& other);
     Recorded& operator=(const Recorded& other);
-    std::shared_ptr<Recordings> graphs;
+    std::shared_ptr<detail::Recordings> graphs;
   };
   Weight& weight(const std::string& name);
   std::map<std::string, Value> again(const std::map<std::string, Value>& inputs);

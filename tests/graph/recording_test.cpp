@@ -87,5 +87,44 @@ TEST_F(Recordings, what_cannot_be_built_again_is_refused) {
   EXPECT_EQ(built(*recording, {part + 0.0}), (std::vector<float>{3, 4}));
 }
 
+// What a split keeps, and what is left to do.
+TEST_F(Recordings, what_follows_from_leaves_alone_is_kept) {
+  const Array w = cell(array({1, 2, 3, 4}, {2, 2}), "w"), shift = cell(array({1, 1}, {2}), "shift");
+  const Array x = array({1, 0, 0, 1}, {2, 2});
+  const auto code = [&](const Array& input) {
+    const Array scaled = w * 2.0 + shift;          // kept
+    return matmul(input, transpose(scaled)) + shift +  // a view of it is not, nor a leaf
+           reshape(exp(arange(4)), {2, 2});   // nothing that a leaf has a part in
+  };
+  const auto recording = recorded({x}, std::vector<Array>{code(x)});
+  ASSERT_TRUE(recording);
+  const auto parts = recording->split(std::vector<Array>{x});
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(parts->bytes, 16U);
+  const auto kept = parts->constants.build({});
+  ASSERT_TRUE(kept);
+  ASSERT_EQ(kept->size(), 1U);
+  (*kept)[0].wait();
+  EXPECT_EQ((*kept)[0].to_vector<float>(), (std::vector<float>{3, 5, 7, 9}));
+  const Array other = array({2, 1, -1, 5}, {2, 2});
+  EXPECT_EQ(built(parts->rest, {other, (*kept)[0]}), code(other).to_vector<float>());
+  EXPECT_FALSE(recorded({x}, {relu(x) + 1.0})->split(std::vector<Array>{x})) << "nothing to keep";
+}
+
+TEST_F(Recordings, equal_keys_are_equal_values) {
+  const Array w = cell(array({1, 2}, {2}), "w"), v = cell(array({1, 2}, {2}), "v");
+  const Array x = array({1, 1}, {2}), y = array({1, 1, 1, 1}, {2, 2});
+  const auto key = [&](const Array& input, const Array& made) {
+    return recorded({input}, {input * made})->split(std::vector<Array>{input})->constants.keys().at(0);
+  };
+  const auto first = key(x, w * 2.0);
+  EXPECT_EQ(first, key(y, w * 2.0)) << "whatever reads it";
+  EXPECT_NE(first, key(x, w * 3.0));
+  EXPECT_NE(first, key(x, w + 2.0));
+  EXPECT_NE(first, key(x, v * 2.0));
+  assign(w, array({1, 2}, {2}));
+  EXPECT_NE(first, key(x, w * 2.0)) << "overwritten since";
+}
+
 }  // namespace
 }  // namespace samebytes::detail

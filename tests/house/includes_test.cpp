@@ -125,7 +125,7 @@ TEST(Includes, planted_violations_are_found) {
       {"engine/distributed/jobs.cpp", "#include \"graph/op.h\"\n"},
       {"engine/train/parallel/exchange.cpp", "#include \"plan/plan.h\"\n"},
       {"engine/train/session.cpp", "#include \"train/parallel/exchange.h\"\n"},
-      {"engine/nn/linear.cpp", "#include \"graph/node.h\"\n"},
+      {"engine/nn/linear.cpp", "#include \"runtime/runtime.h\"\n"},
       {"engine/optim/adam.cpp", "#include \"runtime/runtime.h\"\n"},
       {"engine/optim/adam.cpp", "#include \"plan/plan.h\"\n"},
       {"engine/train/session.cpp", "#include \"ops/trust.h\"\n"},

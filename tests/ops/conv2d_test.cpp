@@ -188,14 +188,21 @@ TEST_P(Conv2dTest, what_follows_it_is_part_of_its_launch) {
       plain.eval();
       const Array residual = values(plain.shape(), 4), sum = plain + residual;
       sum.eval();
-      const Array want[] = {hard_swish(plain), relu(plain), hard_swish(sum), relu(sum)};
+      const Array want[] = {hard_swish(plain), relu(plain), relu6(plain), clip(plain, 0, 6),
+                            hard_swish(sum),   relu(sum),   relu6(sum)};
       eval(want);
       const auto before = engine().plans().launches;
       plain.eval();
       conv().eval();
       const auto alone = engine().plans().launches - before;
-      const Array got[] = {hard_swish(conv()), relu(conv()), hard_swish(conv() + residual), relu(conv() + residual)};
-      for (int i = 0; i < 4; ++i) {
+      const Array got[] = {hard_swish(conv()),
+                           relu(conv()),
+                           relu6(conv()),
+                           clip(conv(), 0, 6),
+                           hard_swish(conv() + residual),
+                           relu(conv() + residual),
+                           relu6(conv() + residual)};
+      for (int i = 0; i < 7; ++i) {
         const auto so_far = engine().plans().launches;
         got[i].eval();
         // Groups of 16 bits widen their operands, and what follows widens with them.
@@ -203,7 +210,7 @@ TEST_P(Conv2dTest, what_follows_it_is_part_of_its_launch) {
           EXPECT_EQ(engine().plans().launches - so_far, alone) << i;
         }
         // A residual may join the sum before its last chunk.
-        if (i < 2 || dtype == f16) {
+        if (i < 4 || dtype == f16) {
           EXPECT_TRUE(same_bytes(got[i], want[i])) << i;
         } else {
           EXPECT_TRUE(all_close(got[i], want[i].to_vector<double>(),

@@ -173,6 +173,7 @@ TEST_P(Int8Test, is_near_the_product_in_what_surrounds_it) {
   const auto near = [](const Array& a, const Array& b) { EXPECT_LT(max(abs(a - b)).value(), 0.02); };
   near(relu(int8_conv2d(x, weight, bias, same) + residual), relu(conv2d(x, w, bias, same) + residual));
   near(hard_swish(int8_conv2d(x, weight, {}, same)), hard_swish(conv2d(x, w, {}, same)));
+  near(relu6(int8_conv2d(x, weight, {}, same)), relu6(conv2d(x, w, {}, same)));
   const Array rows = values({24, 40}, 5), m = values({9, 40}, 6, -0.2, 0.2);
   const Int8Weight small = int8_weight(m);
   near(int8_linear(transpose(transpose(rows).eval()), small), linear(rows, m));

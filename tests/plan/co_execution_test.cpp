@@ -523,7 +523,8 @@ TEST_P(CoExecutionTest, products_give_the_same_bytes) {
             results.insert(results.end(), {matmul(a, b), linear(a, w), linear(a, w, bias), relu(linear(a, w, bias)),
                                            matmul(transpose(b), transpose(a)), linear(a, w, bias) + matmul(a, b)});
             const auto point = [&] { return conv2d(reshape(a, {s.m, 1, 1, s.k}), reshape(b, {1, 1, s.k, s.n}), bias); };
-            results.insert(results.end(), {point(), relu(point()), hard_swish(point() * 4.0), hard_swish(point())});
+            results.insert(results.end(),
+                           {point(), relu(point()), hard_swish(point() * 4.0), hard_swish(point()), relu6(point())});
           }
           results.push_back(matmul(some({2, 3, 4, 5}), some({3, 5, 6})));
           results.push_back(matmul(some({60, 8, 8}), some({60, 8, 8})));
