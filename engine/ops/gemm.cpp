@@ -209,9 +209,27 @@ void launch_reduce(Launch& run, Operand part, const Epilogues& e, Operand c, con
       .over_tiles(ceil_div(total, run.constant("gemm", "GEMM_REDUCE_BLOCK", real)), 1, 1, 256, 1);
 }
 
+// The same of one row, whose columns are shared by the threads that help.
+template <class T>
+void add_host_row(KernelCall& call, const HostProduct& product) {
+  constexpr std::int64_t each = 64;  // columns of a unit
+  call.on_host({.steps = 1, .products = static_cast<double>(product.n * product.k)}, ceil_div(product.n, each),
+               [product](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
+                 const std::int64_t first = begin * each;
+                 HostProduct part = product;
+                 part.n = std::min(product.n, end * each) - first;
+                 const auto at = [&](std::size_t i) {
+                   return arrays[i] ? static_cast<T*>(arrays[i]) + first : nullptr;
+                 };
+                 host_product(part, static_cast<const T*>(arrays[0]),
+                              static_cast<const T*>(arrays[1]) + first * product.b_col, at(2), at(3), at(4), 0, 1);
+               });
+}
+
 // The host form of a small product of a cpu kernel, in one block of k; arrays are a, b, bias, residual, c.
 template <class T>
 void add_host_product(KernelCall& call, const HostProduct& product) {
+  if (product.m * product.outer * product.inner == 1) return add_host_row<T>(call, product);
   const std::int64_t batch = product.outer * product.inner;
   const double rows = static_cast<double>(product.m * batch);
   call.on_host({.steps = rows, .products = rows * static_cast<double>(product.n * product.k)}, batch,
@@ -225,7 +243,8 @@ void offer_host_form(Launch& run, KernelCall& call, const Epilogues& e, const Ge
                      bool by_lanes) {
   const bool is_small = p.m * p.n <= kMostHostProducts && p.m * p.n * p.k <= kMostHostProducts &&
                         p.m * p.n * p.k * p.outer * p.inner <= kMostHostProducts;
-  if (real != real_of(real) || !is_small) return;
+  const bool is_row = by_lanes && p.m == 1 && p.outer * p.inner == 1 && p.n * p.k <= kMostHostRow;
+  if (real != real_of(real) || (!is_small && !is_row)) return;
   HostProduct product{p.m,     p.n,     p.k,       p.a_row,   p.a_col,   p.b_row,  p.b_col,
                       p.outer, p.inner, p.a_outer, p.a_inner, p.b_outer, p.b_inner};
   product.accumulates = (e.flags & GEMM_ACCUMULATE) != 0;

@@ -17,6 +17,7 @@ namespace samebytes::detail {
 constexpr std::int64_t kMostHostValues = 131072;  // of a pointwise kernel, or moved
 constexpr std::int64_t kMostHostReduced = 16384;
 constexpr std::int64_t kMostHostProducts = 65536;
+constexpr std::int64_t kMostHostRow = 1048576;  // of one row times lines of a weight
 
 // One operation on the lanes of registers. Registers hold reals (r) or ints (i); truth is an int, 0 or 1.
 struct HostInstruction {
