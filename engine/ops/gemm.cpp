@@ -511,7 +511,7 @@ GemmProvider gemm_provider(const EngineOptions& options) {
 }
 
 bool gemm_takes_panels(const Launch& run, const GemmProblem& p, Dtype real) {
-  constexpr std::int64_t kLeastRows = 8, kMostRows = 512;  // packing takes 16 / m of a product's time or less
+  constexpr std::int64_t kLeastRows = 8, kMostRows = 256;  // packing takes 16 / m of a product's time or less
   return run.pick(kGemmTiling).has_panels && real == real_of(real) && p.m >= kLeastRows && p.m <= kMostRows &&
          p.n > kDotLines && p.outer * p.inner == 1 && run.device().info().platform == kHasPanels &&
          gemm_provider(run.node().context->options) == GemmProvider::automatic &&

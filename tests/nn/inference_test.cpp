@@ -80,6 +80,44 @@ TEST_P(FrozenTest, sequences_attention_and_recurrent_layers) {
   expect_same(lstm, frozen_lstm, {2, 7, 8}, true);
 }
 
+// Packed weights: sums of several blocks and splits, columns that fill no panel, what follows in the same launch.
+TEST_P(FrozenTest, products_of_all_sizes) {
+  struct Sizes {
+    std::int64_t rows, in, out;
+  };
+  std::vector<Dtype> dtypes{f32};
+  if (has_f64()) dtypes.push_back(f64);
+  for (const Dtype dtype : dtypes) {
+    for (const Sizes& s :
+         {Sizes{8, 40, 33}, {9, 513, 97}, {40, 700, 150}, {33, 1100, 49}, {64, 3000, 64}, {256, 129, 75}}) {
+      SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::to_string(s.rows) + " " + std::to_string(s.in));
+      const Array weight = cell(astype(input({s.in, s.out}, 7), dtype), "weight"),
+                  more = astype(input({s.rows, s.out}, 8), dtype).wait();
+      nn::Sequential by_lines(nn::Linear({.in = s.in, .out = s.out, .dtype = dtype}), nn::Relu()),
+          by_columns(nn::Lambda([=](const Array&x) { return relu(matmul(x, weight) + more); }, "product"));
+      for (nn::Sequential* net : {&by_lines, &by_columns}) {
+        nn::FrozenModule frozen = nn::freeze_for_inference(*net);
+        const NoGrad no_grad;
+        for (int call = 0; call < 4; ++call) {
+          const Array x = astype(input({s.rows, s.in}, call), dtype).wait();
+          EXPECT_TRUE(all_close(frozen(x), (*net)(x).to_vector<double>(), sum_tolerance(dtype, s.in)));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(FrozenTest, convolutions_that_are_products) {
+  for (const std::int64_t size : {1, 3, 7}) {
+    nn::Sequential net(nn::Conv2d({.in = 96, .out = 120, .kernel = 1, .bias = false}),
+                       nn::BatchNorm2d({.features = 120}), nn::Relu6(),
+                       nn::Conv2d({.in = 120, .out = 50, .kernel = 1}));
+    net(input({4, size, size, 96})).eval();
+    nn::FrozenModule frozen = nn::freeze_for_inference(net);
+    for (const std::int64_t batch : {1, 4}) expect_same(net, frozen, {batch, size, size, 96}, true);
+  }
+}
+
 TEST_P(FrozenTest, what_follows_from_weights_alone_is_not_launched_again) {
   nn::Sequential net = images();
   nn::FrozenModule frozen = nn::freeze_for_inference(net);

@@ -4,7 +4,8 @@
 //   net.eval();
 //   nn::FrozenModule frozen = nn::freeze_for_inference(net);
 //   const Array y = frozen(x);   // what net(x) gives
-// Results are the same bytes, but for products of 8 to 32 rows, which may add up in another order.
+// Results are the same bytes, but for products of 8 to 32 rows or of a thousand terms, which may add up in another
+// order.
 // The first two calls with inputs of some shapes and dtypes run the module's code; later ones repeat what it built.
 // So forward() must build the same for the same shapes: code that reads values of arrays, draws random numbers or
 // updates cells is run each time instead, but members that the code looks at must not change; after such a change, call
