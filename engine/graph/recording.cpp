@@ -17,6 +17,12 @@ bool has_view(std::span<const Array> inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.node()->is_view; });
 }
 
+// Where in the leaves a place below 0 is.
+std::size_t leaf_of(int place) {
+  const int leaf = ~place;
+  return static_cast<std::size_t>(leaf);
+}
+
 // Whether a node may run once more: it writes nothing but its own results.
 bool may_repeat(const Node& node) {
   if (node.output >= 0) return true;
@@ -111,8 +117,7 @@ std::optional<std::vector<Array>> Recording::build(std::span<const Array> inputs
   built.reserve(steps_.size());
   const auto node_at = [&](int place) -> const NodePtr& {
     if (place >= 0) return built[static_cast<std::size_t>(place)];
-    const int leaf = ~place;
-    const auto at = static_cast<std::size_t>(leaf);
+    const std::size_t at = leaf_of(place);
     return at < inputs_ ? inputs[at].node() : leaves_[at];
   };
   for (const Step& step : steps_) {
@@ -130,8 +135,7 @@ std::optional<std::vector<Array>> Recording::build(std::span<const Array> inputs
       bool all = true;
       for (std::size_t i = 0; i < step.inputs.size(); ++i) {
         const int place = step.inputs[i];
-        constant[i] = place >= 0 ? is_constant[static_cast<std::size_t>(place)] != 0
-                                 : static_cast<std::size_t>(~place) >= inputs_;
+        constant[i] = place >= 0 ? is_constant[static_cast<std::size_t>(place)] != 0 : leaf_of(place) >= inputs_;
         all = all && constant[i];
       }
       is_constant.push_back(all ? 1 : 0);
@@ -180,7 +184,7 @@ class Splitter {
     bool is_constant = true, has_leaf = false, is_kept = false;
   };
 
-  bool is_input(int place) const { return static_cast<std::size_t>(~place) < all_.inputs_; }
+  bool is_input(int place) const { return leaf_of(place) < all_.inputs_; }
   Step& at(int place) { return steps_[static_cast<std::size_t>(place)]; }
   const Node& form_at(int place) const { return *all_.steps_[static_cast<std::size_t>(place)].form; }
 
@@ -214,7 +218,7 @@ class Splitter {
     for (std::size_t i = 0; i < kept.size(); ++i) places[kept[i]] = ~static_cast<int>(inputs + i);
     const auto place_of = [&](int place) {
       const auto [found, is_new] = places.emplace(place, ~static_cast<int>(made.leaves_.size()));
-      if (is_new) made.leaves_.push_back(all_.leaves_[static_cast<std::size_t>(~place)]);
+      if (is_new) made.leaves_.push_back(all_.leaves_[leaf_of(place)]);
       return found->second;
     };
     for (std::size_t i = 0; i < marks.size(); ++i) {
@@ -268,7 +272,7 @@ std::vector<Key128> Recording::keys() const {
       hasher.add(made[static_cast<std::size_t>(place)].a);
       hasher.add(made[static_cast<std::size_t>(place)].b);
     } else {
-      const Node& leaf = *leaves_[static_cast<std::size_t>(~place)];
+      const Node& leaf = *leaves_[leaf_of(place)];
       hasher.add(leaf.id);
       hasher.add(std::uint64_t{leaf.base().version.load()});
     }

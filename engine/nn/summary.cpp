@@ -31,6 +31,7 @@ struct Row {
 
 std::vector<Array> zeros_of(const std::vector<InputShape>& inputs) {
   std::vector<Array> arrays;
+  arrays.reserve(inputs.size());
   for (const InputShape& input : inputs) arrays.push_back(zeros(input.shape, input.dtype));
   return arrays;
 }
