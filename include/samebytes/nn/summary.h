@@ -21,8 +21,9 @@ struct InputShape {
 std::string summary(Module& module, const std::vector<InputShape>& inputs);
 
 // Makes the first call fast: builds the kernels and the plan of the module's forward pass in its present mode for
-// inputs like these, by running it once on zeros and waiting; a frozen one (inference.h) until it repeats its graph. No gradient is built and no running statistics move; a
-// layer that draws random numbers, dropout in training mode, advances the engine's counter. Throws as forward() does.
+// inputs like these, by running it once on zeros and waiting; a frozen one (inference.h) until it repeats its graph. No
+// gradient is built and no running statistics move; a layer that draws random numbers, dropout in training mode,
+// advances the engine's counter. Throws as forward() does.
 void warm(Module& module, const std::vector<InputShape>& inputs);
 
 }  // namespace samebytes::nn
