@@ -92,9 +92,9 @@ TEST_F(Recordings, what_follows_from_leaves_alone_is_kept) {
   const Array w = cell(array({1, 2, 3, 4}, {2, 2}), "w"), shift = cell(array({1, 1}, {2}), "shift");
   const Array x = array({1, 0, 0, 1}, {2, 2});
   const auto code = [&](const Array& input) {
-    const Array scaled = w * 2.0 + shift;          // kept
+    const Array scaled = w * 2.0 + shift;              // kept
     return matmul(input, transpose(scaled)) + shift +  // a view of it is not, nor a leaf
-           reshape(exp(arange(4)), {2, 2});   // nothing that a leaf has a part in
+           reshape(exp(arange(4)), {2, 2});            // nothing that a leaf has a part in
   };
   const auto recording = recorded({x}, std::vector<Array>{code(x)});
   ASSERT_TRUE(recording);
