@@ -54,6 +54,8 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
     quantize_model(options, workload_, *net_, *batches_);
   }
   devices_ = make_devices(options, engine, *net_, is_training);
+  if (options.unfrozen && workload_.needs_own_class)
+    throw UsageError("--unfrozen: a model's file always repeats its graph; leave the option out");
   if (!is_training && !devices_ && !options.unfrozen && !workload_.needs_own_class)
     frozen_.emplace(nn::freeze_for_inference(*net_));
   if (is_training) accumulation_.emplace(accumulation_options(options), precision_, *optimizer_, devices_.get());

@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "graph/context.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -12,12 +11,6 @@ namespace {
 
 constexpr std::size_t kMostKinds = 8;  // sizes of a batch, say, that take turns
 constexpr int kMostTries = 4;
-
-Context& context_of(const Recording& graph) {
-  for (const NodePtr& leaf : graph.leaves())
-    if (leaf) return *leaf->context;
-  throw Error("a recording of constants has no leaf");
-}
 
 }  // namespace
 
@@ -33,7 +26,7 @@ void KeptValues::add(const Key128& key, const Array& value) {
 }
 
 SettledRecording::SettledRecording(Recording graph, std::span<const Array> inputs, std::size_t most_kept)
-    : whole_(std::move(graph)), split_(whole_.split(inputs)) {
+    : context_(inputs[0].node()->context), whole_(std::move(graph)), split_(whole_.split(inputs)) {
   if (split_ && split_->bytes > most_kept) split_.reset();
 }
 
@@ -45,7 +38,7 @@ bool SettledRecording::is_current() const {
   return true;
 }
 
-void SettledRecording::settle(KeptValues& values) {
+bool SettledRecording::settle(KeptValues& values) {
   const Recording& constants = split_->constants;
   kept_.clear();
   const std::vector<Key128> keys = constants.keys();
@@ -65,24 +58,28 @@ void SettledRecording::settle(KeptValues& values) {
     }
   }
   eval(made);
-  for (const Array& array : made)
-    if (array.node()->is_view) throw Error("a kept value is a view");  // nothing that split() keeps becomes one
+  // A view could not be an input of the rest.
+  if (std::any_of(made.begin(), made.end(), [](const Array& array) { return array.node()->is_view; })) return false;
   for (std::size_t i = 0; i < keys.size(); ++i) values.add(keys[i], found[i]);
   kept_ = std::move(found);
   versions_ = std::move(versions);
+  return true;
 }
 
 std::optional<std::vector<Array>> SettledRecording::build(std::span<const Array> inputs, KeptValues& values) {
+  const std::lock_guard lock(context_->mutex);
   if (!split_) return whole_.build(inputs);
-  const std::lock_guard lock(context_of(split_->constants).mutex);
-  if (!is_current()) {
+  bool is_settled = is_current();
+  if (!is_settled) {
     try {
-      settle(values);
+      is_settled = settle(values);
     } catch (const OutOfMemory&) {
-      split_.reset();
       kept_.clear();
-      return whole_.build(inputs);
     }
+  }
+  if (!is_settled) {
+    split_.reset();
+    return whole_.build(inputs);
   }
   std::vector<Array> all(inputs.begin(), inputs.end());
   all.insert(all.end(), kept_.begin(), kept_.end());
@@ -90,8 +87,7 @@ std::optional<std::vector<Array>> SettledRecording::build(std::span<const Array>
 }
 
 std::vector<Array> SettledRecording::kept() const {
-  if (!split_) return {};
-  const std::lock_guard lock(context_of(split_->constants).mutex);
+  const std::lock_guard lock(context_->mutex);
   return kept_;
 }
 

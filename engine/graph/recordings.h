@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/hash.h"
+#include "graph/context.h"
 #include "graph/recording.h"
 
 namespace samebytes::detail {
@@ -35,7 +36,7 @@ class KeptValues {
 // A recording whose constants are kept.
 class SettledRecording {
  public:
-  // At most so many bytes of constants are kept, else none.
+  // At most so many bytes of constants are kept, else none. Requires: an input.
   SettledRecording(Recording graph, std::span<const Array> inputs, std::size_t most_kept);
   // As Recording::build(). Computes the constants first if their leaves were overwritten since. Where memory does not
   // suffice for them, they are part of the graph from then on.
@@ -44,7 +45,8 @@ class SettledRecording {
 
  private:
   bool is_current() const;
-  void settle(KeptValues& values);
+  bool settle(KeptValues& values);  // false: the constants cannot be kept
+  const ContextPtr context_;        // its lock guards what follows
   Recording whole_;
   std::optional<SplitRecording> split_;
   std::vector<Array> kept_;
