@@ -70,6 +70,7 @@ void differentiate(Model& model, const Values& inputs, const Values& given, ::on
   std::vector<Array> wrt;
   for (const auto& parameter : parameters) wrt.push_back(parameter.array);
   const auto made = gradients(loss, wrt, {.allow_unused = true});
+  eval(made);  // in one plan, as a step of training has them
   for (std::size_t i = 0; i < made.size(); ++i) {
     Item item = item_of(made[i]);
     if (parameters[i].layout == nn::Layout::conv)
