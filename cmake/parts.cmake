@@ -3,7 +3,7 @@
 # Sets samebytes_left_out (a pattern of files), samebytes_part_libraries, samebytes_part_includes and
 # samebytes_part_packages (for SamebytesConfig.cmake) and samebytes_part_names (for samebytes.pc) and
 # samebytes_debian_libraries (for cmake/package.cmake).
-option(SAMEBYTES_IMAGES "Read PNG and JPEG (libpng-dev, libjpeg62-turbo-dev)" ON)
+option(SAMEBYTES_IMAGES "Read PNG and JPEG (libpng-dev, libjpeg-dev)" ON)
 option(SAMEBYTES_ARCHIVES "Read data sets inside archives (libarchive-dev)" ON)
 option(SAMEBYTES_TEXT "Tokenizers: the tables of Unicode's characters, regular expressions (libutf8proc-dev, libpcre2-dev)" ON)
 option(SAMEBYTES_SOUND "Spectrograms (libkissfft-dev)" ON)
@@ -51,7 +51,7 @@ if(SAMEBYTES_IMAGES)
   list(APPEND samebytes_part_libraries PNG::PNG JPEG::JPEG)
   list(APPEND samebytes_part_packages PNG JPEG)
   list(APPEND samebytes_part_names png jpeg)
-  list(APPEND samebytes_debian_libraries libpng-dev libjpeg62-turbo-dev)
+  list(APPEND samebytes_debian_libraries libpng-dev libjpeg-dev)
 endif()
 
 samebytes_part(ARCHIVES "archive")

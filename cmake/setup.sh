@@ -18,7 +18,7 @@ export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_fi
 
 samebytes_run_packages=(g++ cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-headers opencl-clhpp-headers
   libclblast-dev pocl-opencl-icd libeigen3-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libarchive-dev libcli11-dev
-  libyaml-cpp-dev libutf8proc-dev libpcre2-dev libkissfft-dev libpng-dev libjpeg62-turbo-dev libopenmpi-dev
+  libyaml-cpp-dev libutf8proc-dev libpcre2-dev libkissfft-dev libpng-dev libjpeg-dev libopenmpi-dev
   openmpi-bin libonnx-dev libprotobuf-dev)
 samebytes_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libdlpack-dev python3-numpy mesa-opencl-icd)
 samebytes_ci_packages=(git ccache clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 llvm-14 libomp-14-dev oclgrind)

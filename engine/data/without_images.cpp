@@ -7,7 +7,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view name) {
   throw_missing("image: " + std::string(name), "PNG and JPEG", "SAMEBYTES_IMAGES",
-                "packages libpng-dev and libjpeg62-turbo-dev");
+                "packages libpng-dev and libjpeg-dev");
 }
 
 }  // namespace

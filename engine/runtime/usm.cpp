@@ -42,7 +42,8 @@ const Usm* find_usm(cl_platform_id platform, cl_device_id device) {
 }
 
 const Usm* find_usm(const cl::Device& device) {
-  return on_device("", [&] { return find_usm(device.getInfo<CL_DEVICE_PLATFORM>(), device()); });
+  // A cl_platform_id until 2023, a cl::Platform since.
+  return on_device("", [&] { return find_usm(cl::Platform(device.getInfo<CL_DEVICE_PLATFORM>())(), device()); });
 }
 
 }  // namespace samebytes::detail

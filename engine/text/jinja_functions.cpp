@@ -19,8 +19,8 @@ constexpr std::int64_t kMostItems = std::int64_t{1} << 20;
 
 [[noreturn]] void expected(const std::string& what) { throw std::invalid_argument("expected " + what); }
 
-const std::string& text_of(const Value& value, const std::string& who) {
-  if (!value.is_string()) expected("a text for " + who);
+const std::string& text_of(const Value& value, std::string_view who) {
+  if (!value.is_string()) expected("a text for " + std::string(who));
   return value.get_ref<const std::string&>();
 }
 std::int64_t whole_of(const Value& value, const std::string& who) {
