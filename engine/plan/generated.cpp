@@ -1,34 +1,28 @@
 #include "plan/generated.h"
 
-#include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace samebytes::detail {
 namespace {
 
-std::string named(const std::string& body, const std::string& name) {
-  std::string text = body;
-  return text.replace(text.find("@NAME@"), 6, name);
-}
-
 void build_program(Plan& plan, const std::vector<const Generated*>& kernels_of_it, Device& device, Dtype real,
                    KernelMaker& kernels) {
-  std::map<std::string, std::string> names;  // by body
-  std::string text;
-  for (const Generated* g : kernels_of_it) {
-    const auto [it, is_new] = names.emplace(g->body, "fused_" + std::to_string(names.size()));
-    if (is_new) text += named(g->body, it->second);
-  }
+  std::set<std::string> bodies;
+  for (const Generated* g : kernels_of_it) bodies.insert(g->body);
+  const auto placed = device.kernels().place(real, bodies);
   bool are_one = true;
   for (const Generated* g : kernels_of_it) {
     PlanLaunch& launch = plan.launches[g->launch];
-    const std::string& name = names.at(g->body);
     const auto build = [&] {
       try {
-        if (are_one) return device.kernels().make_generated(real, text, name, "fused kernels of a plan");
+        const KernelLibrary::Placed& at = placed.at(g->body);
+        if (are_one) return device.kernels().make_generated(real, *at.text, at.entry, kFusedProgram);
       } catch (const BuildError&) {
         are_one = false;
       }
-      return device.kernels().make_generated(real, named(g->body, name), name, "fused kernel of " + launch.what);
+      return device.kernels().make_fused(real, g->body, "fused kernel of " + launch.what);
     };
     const KernelMaker::Request request{.op = launch.what,
                                        .places = g->places,

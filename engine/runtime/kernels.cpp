@@ -81,6 +81,28 @@ std::string one_word(std::string what) {
   return what;
 }
 
+// A generated text after common.clh; the compiler's messages call it `what`.
+std::string with_common(const std::string& text, const std::string& what) {
+  return common_text() + "#line 1 \"" + one_word(what) + "\"\n" + text;
+}
+
+// What tells generated texts, and bodies, apart in this process.
+std::string key_of_generated(Dtype dtype, const std::string& text) { return std::string(name_of(dtype)) + "\n" + text; }
+std::string fused_name(int number) { return "fused_" + std::to_string(number); }
+
+// One text of generated bodies.
+std::string joined(const std::set<std::string>& bodies) {
+  static constexpr std::string_view kName = "@NAME@";
+  std::string text;
+  int number = 0;
+  for (const std::string& body : bodies) {
+    const std::size_t at = text.size() + body.find(kName);
+    text += body;
+    text.replace(at, kName.size(), fused_name(number++));
+  }
+  return text;
+}
+
 // How an error names the text that was searched for an entry.
 std::string text_of(Dtype dtype, Personality personality) {
   return "kernels of personality " + std::string(samebytes::name_of(personality)) +
@@ -307,8 +329,41 @@ std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype dtype, const std::st
                                                       const std::string& what) {
   check_real(computed_in(dtype), device_.info());
   if (device_.runtime().is_dry()) return std::make_unique<Kernel>(cl::Kernel(), entry, device_.info().name);
-  return make(dtype, std::string(name_of(dtype)) + "\n" + text, what,
-              common_text() + "#line 1 \"" + one_word(what) + "\"\n" + text, entry);
+  return make(dtype, key_of_generated(dtype, text), what, with_common(text, what), entry);
+}
+
+std::unique_ptr<Kernel> KernelLibrary::make_fused(Dtype dtype, const std::string& body, const std::string& what) {
+  return make_generated(dtype, joined({body}), fused_name(0), what);
+}
+
+std::map<std::string, KernelLibrary::Placed> KernelLibrary::place(Dtype dtype, const std::set<std::string>& bodies) {
+  MutexLock lock(mutex_);
+  std::map<std::string, Placed> placed;
+  for (const std::string& body : bodies) {
+    const auto found = bodies_.find(key_of_generated(dtype, body));
+    if (found != bodies_.end() && programs_.count(key_of_generated(dtype, *found->second.text)) != 0)
+      placed.emplace(body, found->second);
+  }
+  if (placed.size() == bodies.size()) return placed;
+  if (!placed.empty() && is_built(dtype, joined(bodies))) placed.clear();
+  std::set<std::string> rest;
+  for (const std::string& body : bodies)
+    if (placed.count(body) == 0) rest.insert(body);
+  const auto text = std::make_shared<const std::string>(joined(rest));
+  int number = 0;
+  for (const std::string& body : rest) {
+    const Placed place{text, fused_name(number++)};
+    placed.emplace(body, place);
+    bodies_.insert_or_assign(key_of_generated(dtype, body), place);
+  }
+  return placed;
+}
+
+bool KernelLibrary::is_built(Dtype dtype, const std::string& text) const {
+  if (programs_.count(key_of_generated(dtype, text)) != 0) return true;
+  KernelCache* const cache = device_.kernel_cache();
+  return cache != nullptr && cache->is_on() &&
+         cache->has_program(source_of(dtype, with_common(text, kFusedProgram), {}).key);
 }
 
 std::int64_t KernelLibrary::constant(Dtype dtype, std::string_view stem, std::string_view name) const {

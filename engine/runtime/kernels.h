@@ -70,6 +70,9 @@ class Kernel {
 // far as its driver says in advance; groups of one item are not checked.
 std::string why_not_launched(Device& device, const Kernel& kernel, const Geometry& geometry);
 
+// What the compiler's messages call a program of fused kernels.
+inline constexpr const char* kFusedProgram = "fused kernels of a plan";
+
 class KernelLibrary {
  public:
   explicit KernelLibrary(Device& device) : device_(device) {}
@@ -84,6 +87,17 @@ class KernelLibrary {
   // `what` names the text in errors and in the compiler's messages.
   std::unique_ptr<Kernel> make_generated(Dtype dtype, const std::string& text, const std::string& entry,
                                          const std::string& what = "generated");
+  // Where the kernel of each body lies, generated texts with @NAME@ for the kernel's name: a body that a program of
+  // this process has stays there, the others become one program, which is not built yet. The program of all bodies is
+  // taken where it was built before, in this process or in the driver's cache: a plan that comes again compiles
+  // nothing.
+  struct Placed {
+    std::shared_ptr<const std::string> text;
+    std::string entry;
+  };
+  std::map<std::string, Placed> place(Dtype dtype, const std::set<std::string>& bodies);
+  // The kernel of one body, in a program of its own.
+  std::unique_ptr<Kernel> make_fused(Dtype dtype, const std::string& body, const std::string& what);
 
   // The integer that `#define name value` gives in a .cl file of the personality. As VW in common.clh, NAME_VW<width of
   // the type that dtype is computed in> comes before NAME. Throws ArgumentError if there is none.
@@ -111,6 +125,8 @@ class KernelLibrary {
     cl::Program program;
     Key128 kept_as;  // in the driver's cache
   };
+  // Of a program of fused kernels: by this process, or in the driver's cache.
+  bool is_built(Dtype dtype, const std::string& text) const SAMEBYTES_REQUIRES(mutex_);
   struct Group {  // the files of one program
     std::string key;
     std::set<std::string> stems = {};
@@ -129,6 +145,7 @@ class KernelLibrary {
   mutable Mutex mutex_;
   KernelFiles files_ SAMEBYTES_GUARDED_BY(mutex_);  // of the personality, read at first use
   std::map<std::string, Built> programs_ SAMEBYTES_GUARDED_BY(mutex_);
+  std::map<std::string, Placed> bodies_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable std::map<std::string, std::int64_t> constants_ SAMEBYTES_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> programs_built_{0};
   std::map<std::string, BuildError> failures_ SAMEBYTES_GUARDED_BY(mutex_);       // not retried

@@ -67,6 +67,41 @@ TEST(KernelLibrary, builds_one_program_for_all_files_of_a_personality) {
   EXPECT_EQ(kernels.programs_built(), 1u);
 }
 
+TEST(KernelLibrary, a_generated_body_is_compiled_once_in_a_process) {
+  const auto body = [](int value) {
+    return "__kernel void @NAME@(ARRAY(real, x)) { START(x); x[0] = " + std::to_string(value) + "; }\n";
+  };
+  Runtime runtime(options_of_device());
+  KernelLibrary& kernels = runtime.device().kernels();
+  StoragePtr storage = runtime.allocate(64, Category::value, "test");
+  const auto run = [&](const KernelLibrary::Placed& at) {
+    const auto kernel = kernels.make_generated(f32, *at.text, at.entry, kFusedProgram);
+    Submission submission(runtime);
+    submission.acquire(*storage, true, "fused", 0, 64);
+    const std::int64_t offset = 0;
+    kernel->set_storage(0, *storage);
+    kernel->set_bytes(1, &offset, sizeof offset);
+    submission.enqueue(runtime.device(), *kernel, rows(1), "fused");
+    submission.finish();
+    return read_host(*storage, 0, 1)[0];
+  };
+  const auto of_two = kernels.place(f32, {body(2), body(1)});
+  EXPECT_EQ(of_two.at(body(1)).text, of_two.at(body(2)).text) << "one program";
+  EXPECT_EQ(run(of_two.at(body(1))), 1);
+  EXPECT_EQ(run(of_two.at(body(2))), 2);
+  EXPECT_EQ(kernels.programs_built(), 1u);
+
+  const auto with_another = kernels.place(f32, {body(1), body(2), body(3)});
+  EXPECT_EQ(*with_another.at(body(1)).text, *of_two.at(body(1)).text) << "compiled before";
+  EXPECT_EQ(with_another.at(body(3)).text->find("= 1"), std::string::npos) << "what is known is not compiled again";
+  EXPECT_EQ(run(with_another.at(body(3))), 3);
+  EXPECT_EQ(run(with_another.at(body(2))), 2);
+  EXPECT_EQ(kernels.programs_built(), 2u);
+  const auto same = kernels.place(f32, {body(2), body(1)});
+  EXPECT_EQ(*same.at(body(2)).text, *of_two.at(body(2)).text);
+  EXPECT_NE(kernels.place(f64, {body(1)}).at(body(1)).text, of_two.at(body(1)).text) << "of another type";
+}
+
 TEST(KernelLibrary, builds_a_program_when_the_first_kernel_of_its_files_is_made) {
   KernelFolder folder;
   const std::string kernel = "(ARRAY(real, x)) { START(x); x[0] = SCALE; }\n";
