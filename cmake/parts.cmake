@@ -88,6 +88,13 @@ if(SAMEBYTES_ONNX)
   if(NOT Protobuf_FOUND OR NOT SAMEBYTES_ONNX_PROTO OR NOT SAMEBYTES_ONNX_INCLUDE)
     message(STATUS "ONNX models: no (libonnx-dev, libprotobuf-dev)")
     set(SAMEBYTES_ONNX OFF)
+  else()
+    # Files hold functions since ONNX 1.10; Ubuntu 22.04 has 1.7.
+    file(STRINGS ${SAMEBYTES_ONNX_INCLUDE}/onnx/onnx-ml.pb.h samebytes_onnx_functions REGEX "^class FunctionProto" LIMIT_COUNT 1)
+    if(NOT samebytes_onnx_functions)
+      message(STATUS "ONNX models: no (libonnx-dev is older than 1.10)")
+      set(SAMEBYTES_ONNX OFF)
+    endif()
   endif()
 endif()
 # all but those that begin with w, as without_onnx.cpp does

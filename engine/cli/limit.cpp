@@ -197,9 +197,9 @@ void Fitted::fill(Summary& summary) const {
 
 nlohmann::ordered_json Fitted::to_json() const {
   return {{"event", "memory"},
-          {"limit_bytes", options.limit.memory ? nlohmann::ordered_json(*options.limit.memory) : nullptr},
-          {"planned_bytes", planned ? nlohmann::ordered_json(*planned) : nullptr},
-          {"batch", options.batch ? nlohmann::ordered_json(*options.batch) : nullptr},
+          {"limit_bytes", json_of(options.limit.memory)},
+          {"planned_bytes", json_of(planned)},
+          {"batch", json_of(options.batch)},
           {"techniques", techniques}};
 }
 

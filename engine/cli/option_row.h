@@ -7,11 +7,18 @@
 #include <functional>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace samebytes::cli {
+
+// Null where there is no value.
+template <class T>
+nlohmann::ordered_json json_of(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
 
 enum class Verb : std::uint8_t {
   devices,

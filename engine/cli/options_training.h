@@ -141,7 +141,7 @@ void describe_workload(Row& row, TrainingOptions& o) {
                   [&o] {
                     return o.limit.automatic_batch ? "auto" : o.batch ? std::to_string(*o.batch) : "the default";
                   },
-              .json = [&o] { return o.batch ? nlohmann::ordered_json(*o.batch) : nullptr; }},
+              .json = [&o] { return json_of(o.batch); }},
       {.flag = "--batch N|auto", .also = {"--batch-size"}, .group = group::run, .verbs = train | bench,
       .check = or_word("auto", whole(1, kMostSamples)), .resume = Resume::must_agree, .log = Log::always,
       .help = "samples per step; auto: as many as fit into --memory-limit, or into memory less 2 GiB, found by "
