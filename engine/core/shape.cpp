@@ -54,6 +54,7 @@ std::string_view name_of(Dtype dtype) {
     case Dtype::bf16: return "bf16";
     case Dtype::f64: return "f64";
     case Dtype::i32: return "i32";
+    case Dtype::i64: return "i64";
     case Dtype::u8: return "u8";
     case Dtype::bool_: return "bool";
   }

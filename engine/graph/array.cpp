@@ -149,6 +149,7 @@ std::vector<T> Array::to_vector() const {
     case Dtype::f32: fill(static_cast<const float*>(borrow.data()), same); break;
     case Dtype::f64: fill(static_cast<const double*>(borrow.data()), same); break;
     case Dtype::i32: fill(static_cast<const std::int32_t*>(borrow.data()), same); break;
+    case Dtype::i64: fill(static_cast<const std::int64_t*>(borrow.data()), same); break;
     case Dtype::u8: fill(static_cast<const std::uint8_t*>(borrow.data()), same); break;
     case Dtype::bool_:
       fill(static_cast<const std::uint8_t*>(borrow.data()), [](std::uint8_t v) { return v != 0; });
@@ -167,19 +168,25 @@ template std::vector<bool> Array::to_vector<bool>() const;
 
 std::string Array::to_string() const {
   constexpr std::int64_t kShown = 8;  // values of each axis; "..." stands for the rest
-  const std::vector<double> values = to_vector<double>();
+  const bool is_whole = !is_floating(dtype());
+  const std::vector<double> numbers = is_whole ? std::vector<double>() : to_vector<double>();
+  const std::vector<std::int64_t> wholes = is_whole ? to_vector<std::int64_t>() : std::vector<std::int64_t>();
   std::string text = detail::describe(*this) + " ";
   const Shape& s = shape();
   const detail::Strides strides = detail::dense_strides(s);
   const std::function<void(int, std::int64_t)> print = [&](int axis, std::int64_t at) {
     if (axis == s.rank()) {
+      if (is_whole) {
+        text += std::to_string(wholes[static_cast<std::size_t>(at)]);
+        return;
+      }
       char number[32];
-      const double value = values[static_cast<std::size_t>(at)];
+      const double value = numbers[static_cast<std::size_t>(at)];
       if (std::isnan(value)) {  // without the sign that a printf may give it
         text += "nan";
         return;
       }
-      std::snprintf(number, sizeof number, is_floating(dtype()) ? "%g" : "%.0f", value);
+      std::snprintf(number, sizeof number, "%g", value);
       text += number;
       return;
     }
@@ -277,6 +284,7 @@ Array leaf_of(std::span<const T> values, const Shape& shape) {
 Array array(std::span<const float> values, const Shape& shape) { return leaf_of(values, shape); }
 Array array(std::span<const double> values, const Shape& shape) { return leaf_of(values, shape); }
 Array array(std::span<const std::int32_t> values, const Shape& shape) { return leaf_of(values, shape); }
+Array array(std::span<const std::int64_t> values, const Shape& shape) { return leaf_of(values, shape); }
 Array array(std::span<const std::uint8_t> values, const Shape& shape) { return leaf_of(values, shape); }
 Array array(std::span<const bool> values, const Shape& shape) { return leaf_of(values, shape); }
 Array array(const std::vector<bool>& values, const Shape& shape) {
@@ -284,17 +292,6 @@ Array array(const std::vector<bool>& values, const Shape& shape) {
 }
 Array array(std::span<const half_bits> values, const Shape& shape) { return leaf_of(values, shape); }
 Array array(std::span<const bfloat16_bits> values, const Shape& shape) { return leaf_of(values, shape); }
-Array array(std::span<const std::int64_t> values, const Shape& shape) {
-  std::vector<std::int32_t> narrow;
-  narrow.reserve(values.size());
-  for (const std::int64_t value : values) {
-    if (value != static_cast<std::int32_t>(value))
-      throw ArgumentError("array: whole numbers are kept as i32, element " + std::to_string(narrow.size()) + " is " +
-                          std::to_string(value) + "; give doubles where f64 is enough");
-    narrow.push_back(static_cast<std::int32_t>(value));
-  }
-  return leaf_of(std::span<const std::int32_t>(narrow), shape);
-}
 Array array(std::initializer_list<float> values) { return array(values, {static_cast<std::int64_t>(values.size())}); }
 Array array(std::initializer_list<float> values, const Shape& shape) {
   return leaf_of(std::span<const float>(values.begin(), values.size()), shape);

@@ -35,13 +35,13 @@ void add_host_whole_fill(KernelCall& call, std::int64_t n) {
   add_host_fill_of<T>(call, n, [](double scalar) { return static_cast<T>(std::bit_cast<std::uint64_t>(scalar)); });
 }
 
+template <class T>
 void add_host_whole_arange(KernelCall& call, std::int64_t n) {
   call.on_host({.values = static_cast<double>(n)}, [n](void* const* arrays, const double* scalars) {
-    auto* const dst = static_cast<std::uint32_t*>(arrays[0]);
+    auto* const dst = static_cast<T*>(arrays[0]);
     const std::uint64_t start = std::bit_cast<std::uint64_t>(scalars[0]),
                         step = std::bit_cast<std::uint64_t>(scalars[1]);
-    for (std::int64_t i = 0; i < n; ++i)
-      dst[i] = static_cast<std::uint32_t>(start + static_cast<std::uint64_t>(i) * step);
+    for (std::int64_t i = 0; i < n; ++i) dst[i] = static_cast<T>(start + static_cast<std::uint64_t>(i) * step);
   });
 }
 
@@ -64,10 +64,11 @@ class Full final : public Op {
       if (n <= kMostHostValues && dtype == f32) add_host_fill<float>(call, n);
       if (n <= kMostHostValues && dtype == f64) add_host_fill<double>(call, n);
     } else {
-      KernelCall call = run.kernel(dtype == i32 ? "fill_i32" : "fill_u8");
+      KernelCall call = run.kernel(dtype == i32 ? "fill_i32" : dtype == i64 ? "fill_i64" : "fill_u8");
       call.args(run.dst(), n, DynamicBits{0}).over_elements(n);
       if (n <= kMostHostValues && dtype == i32) add_host_whole_fill<std::uint32_t>(call, n);
-      if (n <= kMostHostValues && dtype != i32) add_host_whole_fill<std::uint8_t>(call, n);
+      if (n <= kMostHostValues && dtype == i64) add_host_whole_fill<std::uint64_t>(call, n);
+      if (n <= kMostHostValues && bytes_of(dtype) == 1) add_host_whole_fill<std::uint8_t>(call, n);
     }
   }
 };
@@ -85,16 +86,17 @@ class Arange final : public Op {
       if (n <= kMostHostValues && dtype == f32) add_host_arange<float>(call, n, is_fused);
       if (n <= kMostHostValues && dtype == f64) add_host_arange<double>(call, n, is_fused);
     } else {
-      KernelCall call = run.kernel("fill_arange_i32");
+      KernelCall call = run.kernel(dtype == i64 ? "fill_arange_i64" : "fill_arange_i32");
       call.args(run.dst(), n, DynamicBits{0}, DynamicBits{1}).over_elements(n);
-      if (n <= kMostHostValues) add_host_whole_arange(call, n);
+      if (n <= kMostHostValues && dtype == i64) add_host_whole_arange<std::uint64_t>(call, n);
+      if (n <= kMostHostValues && dtype == i32) add_host_whole_arange<std::uint32_t>(call, n);
     }
   }
 };
 
-Scalar scalar_of(double value, Dtype dtype) {
-  if (is_floating(dtype)) return Scalar(value);
-  return Scalar(static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
+Scalar scalar_of(const Number& number, Dtype dtype) {
+  if (is_floating(dtype)) return Scalar(number.value());
+  return Scalar(static_cast<std::uint64_t>(number.whole()));
 }
 
 }  // namespace
@@ -106,16 +108,21 @@ std::string text_of(double value) {
   return text;
 }
 
-bool is_representable(double value, Dtype dtype) {
+std::string text_of(const Number& number) {
+  return number.is_whole() ? std::to_string(number.whole()) : text_of(number.value());
+}
+
+bool is_representable(const Number& number, Dtype dtype) {
   if (is_floating(dtype)) return true;
-  const double low = dtype == i32 ? std::numeric_limits<std::int32_t>::min() : 0;
-  const double high = dtype == i32 ? std::numeric_limits<std::int32_t>::max() : dtype == u8 ? 255 : 1;
-  return value == std::floor(value) && value >= low && value <= high;
+  const std::int64_t whole = number.whole();
+  if (!number.is_whole()) return false;
+  if (dtype == i32) return whole == static_cast<std::int32_t>(whole);
+  return dtype == i64 || (whole >= 0 && whole <= (dtype == u8 ? 255 : 1));
 }
 
 }  // namespace detail
 
-Array full(const Shape& shape, double value, Dtype dtype, const detail::Here&) {
+Array full(const Shape& shape, const Number& value, Dtype dtype, const detail::Here&) {
   if (!detail::is_representable(value, dtype))
     throw ArgumentError("full: the value must fit " + std::string(name_of(dtype)) + ", got " + detail::text_of(value));
   static const auto op = detail::make_op<detail::Full>();

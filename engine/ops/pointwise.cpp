@@ -31,14 +31,15 @@ Dtype promoted(Dtype a, Dtype b) {
       case Dtype::bool_: return 0;
       case Dtype::u8: return 1;
       case Dtype::i32: return 2;
+      case Dtype::i64: return 3;
       case Dtype::bf16:
-      case Dtype::f16: return 3;
-      case Dtype::f32: return 4;
-      case Dtype::f64: return 5;
+      case Dtype::f16: return 4;
+      case Dtype::f32: return 5;
+      case Dtype::f64: return 6;
     }
     return 0;
   };
-  if (rank(a) == 3 && rank(b) == 3) return Dtype::f32;  // f16 with bf16: neither holds the other
+  if (rank(a) == 4 && rank(b) == 4) return Dtype::f32;  // f16 with bf16: neither holds the other
   return rank(a) > rank(b) ? a : b;
 }
 
@@ -264,13 +265,18 @@ bool is_whole_beside(const Array& a, const Number& number) {
 // A truth is a truth beside truths and 0 or 1 beside numbers; a whole number makes truths i32.
 Array whole_beside(const char* op, const Array& a, const Number& number) {
   const Dtype dtype = a.dtype() == bool_ && !number.is_truth() ? i32 : a.dtype();
-  if (!is_representable(number.value(), dtype))
+  if (!is_representable(number, dtype))
     throw ArgumentError(std::string(op) + ": the number must fit " + std::string(name_of(dtype)) + ", got " +
-                        text_of(number.value()) + "; convert a with astype(a, i32), a is " + describe(a));
-  return full({}, number.value(), dtype);
+                        text_of(number) + "; convert a with astype(a, " +
+                        std::string(name_of(is_representable(number, i32)   ? i32
+                                            : is_representable(number, i64) ? i64
+                                                                            : f64)) +
+                        "), a is " + describe(a));
+  return full({}, number, dtype);
 }
 // Comparisons with numbers that the type does not hold are right, too.
 Array compared_beside(const char* op, const Array& a, const Number& number) {
+  if (!is_representable(number, i32) && is_representable(number, i64)) return full({}, number, i64);
   return whole_beside(op, a.dtype() == u8 ? astype(a, i32) : a, number);
 }
 
@@ -423,7 +429,7 @@ Array remainder(const Input& a, const Input& b) {
 static Array beside(const char* op, const Array& a, const Number& number) {
   detail::require(a.defined(), op, "needs an array", a, "src");
   if (detail::is_whole_beside(a, number)) return detail::whole_beside(op, a, number);
-  return full({}, number.value(), is_floating(a.dtype()) ? a.dtype() : f32);
+  return full({}, number, is_floating(a.dtype()) ? a.dtype() : f32);
 }
 Array fmod(const Input& a, const Number& b) { return fmod(a, beside("fmod", a, b)); }
 Array remainder(const Input& a, const Number& b) { return remainder(a, beside("remainder", a, b)); }
@@ -584,12 +590,12 @@ Array isfinite(const Input& a) {
   detail::require(a.defined(), "isfinite", "needs an array", a, "src");
   return less(abs(detail::floating(a)), std::numeric_limits<double>::infinity());
 }
-Array masked_fill(const Input& a, const Input& mask, double value) {
+Array masked_fill(const Input& a, const Input& mask, const Number& value) {
   detail::require(mask.defined() && mask.dtype() == bool_, "masked_fill", "the mask must be bool", mask, "mask");
   detail::require(a.defined(), "masked_fill", "needs an array", a, "src");
   if (!is_floating(a.dtype())) return where(mask, full({}, value, a.dtype()), a);
   const Array inputs[] = {a, mask};
-  return detail::apply(detail::kMaskedFill, SAMEBYTES_ROW(kMaskedFill), inputs, {value});
+  return detail::apply(detail::kMaskedFill, SAMEBYTES_ROW(kMaskedFill), inputs, {value.value()});
 }
 Array astype(const Input& a, Dtype dtype) {
   if (a.defined() && a.dtype() == dtype) return detail::as_value(a);
@@ -628,7 +634,7 @@ Array pow(const Input& a, const Input& b) {
   return detail::binary(detail::kPower, SAMEBYTES_ROW(kPower), detail::floating(a), detail::floating(b));
 }
 Array pow(const Number& base, const Input& exponent) {
-  return pow(full({}, base.value(), is_floating(exponent.dtype()) ? exponent.dtype() : f32), exponent);
+  return pow(full({}, base, is_floating(exponent.dtype()) ? exponent.dtype() : f32), exponent);
 }
 
 #undef SAMEBYTES_BINARY_REAL

@@ -1,7 +1,7 @@
 // Pointwise ops as data: one row says the name, the expression and the gradient. The planner fuses chains of them.
 // In an expression $0 to $5 are the operands and #0 #1 the changing scalars, both already of the compute type: vectors
-// of `real` (kind real) or of int (kind integer, when every operand is i32, u8 or bool). Truth values are 0 or 1 of the
-// compute type. PLACE_OF_1 are the places of the elements of operand 1, a flat cell, in its storage (uint).
+// of `real` (kind real), or, where no operand is floating, of long if one is i64 and else of int. Truth values are 0 or
+// 1 of the compute type. PLACE_OF_1 are the places of the elements of operand 1, a flat cell, in its storage (uint).
 #pragma once
 
 #include <initializer_list>
@@ -64,8 +64,9 @@ Array apply_row(std::initializer_list<Array> operands, std::vector<Scalar> scala
   return apply_row(kRow, op, operands, std::move(scalars));
 }
 // Whether a dtype has that value; floating ones have every one, rounded.
-bool is_representable(double value, Dtype dtype);
+bool is_representable(const Number& number, Dtype dtype);
 std::string text_of(double value);  // "300", "0.5"
+std::string text_of(const Number& number);
 // The array, as f32 where it is not floating.
 Array as_floating(const Array& a);
 

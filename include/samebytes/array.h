@@ -167,7 +167,7 @@ inline void eval(std::initializer_list<Array> arrays) { eval(std::span<const Arr
 Array empty(const Shape& shape, Dtype dtype = f32);
 
 // Filled on the device; lazy.
-Array full(const Shape& shape, double value, Dtype dtype = f32, const detail::Here& = detail::Here());
+Array full(const Shape& shape, const Number& value, Dtype dtype = f32, const detail::Here& = detail::Here());
 inline Array zeros(const Shape& shape, Dtype dtype = f32, const detail::Here& here = detail::Here()) {
   return full(shape, 0.0, dtype, here);
 }

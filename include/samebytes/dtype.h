@@ -7,13 +7,14 @@
 
 namespace samebytes {
 
-enum class Dtype : std::uint8_t { f32, f16, bf16, f64, i32, u8, bool_ };
+enum class Dtype : std::uint8_t { f32, f16, bf16, f64, i32, u8, bool_, i64 };
 
 inline constexpr Dtype f32 = Dtype::f32;
 inline constexpr Dtype f16 = Dtype::f16;
 inline constexpr Dtype bf16 = Dtype::bf16;
 inline constexpr Dtype f64 = Dtype::f64;
 inline constexpr Dtype i32 = Dtype::i32;
+inline constexpr Dtype i64 = Dtype::i64;
 inline constexpr Dtype u8 = Dtype::u8;
 inline constexpr Dtype bool_ = Dtype::bool_;
 
@@ -29,7 +30,8 @@ constexpr std::size_t bytes_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::f32:
     case Dtype::i32: return 4;
-    case Dtype::f64: return 8;
+    case Dtype::f64:
+    case Dtype::i64: return 8;
     case Dtype::f16:
     case Dtype::bf16: return 2;
     case Dtype::u8:
@@ -42,7 +44,7 @@ constexpr bool is_floating(Dtype dtype) {
   return dtype == Dtype::f32 || dtype == Dtype::f16 || dtype == Dtype::bf16 || dtype == Dtype::f64;
 }
 
-// "f32", "f16", "bf16", "f64", "i32", "u8", "bool".
+// "f32", "f16", "bf16", "f64", "i32", "i64", "u8", "bool".
 std::string_view name_of(Dtype dtype);
 
 // dtype_of<float> is f32 and so on; defined for the element types above.
@@ -67,6 +69,10 @@ struct DtypeOf<bfloat16_bits> {
 template <>
 struct DtypeOf<std::int32_t> {
   static constexpr Dtype value = Dtype::i32;
+};
+template <>
+struct DtypeOf<std::int64_t> {
+  static constexpr Dtype value = Dtype::i64;
 };
 template <>
 struct DtypeOf<std::uint8_t> {

@@ -9,13 +9,12 @@ namespace samebytes {
 Array array(std::span<const float> values, const Shape& shape);
 Array array(std::span<const double> values, const Shape& shape);
 Array array(std::span<const std::int32_t> values, const Shape& shape);
+Array array(std::span<const std::int64_t> values, const Shape& shape);
 Array array(std::span<const std::uint8_t> values, const Shape& shape);
 Array array(std::span<const bool> values, const Shape& shape);
 Array array(const std::vector<bool>& values, const Shape& shape);
 Array array(std::span<const half_bits> values, const Shape& shape);
 Array array(std::span<const bfloat16_bits> values, const Shape& shape);
-// i32, the widest type of whole numbers here: throws ArgumentError, naming the first value that does not fit.
-Array array(std::span<const std::int64_t> values, const Shape& shape);
 Array array(std::initializer_list<float> values);                      // f32 [n]
 Array array(std::initializer_list<float> values, const Shape& shape);  // f32
 // Of another type: array<std::int32_t>({2, 0, 3}), array<bool>({true, false}).
@@ -31,7 +30,7 @@ Array array(std::initializer_list<std::type_identity_t<T>> values) {
 // Of the shape and type of another array.
 inline Array zeros_like(const Array& a) { return zeros(a.shape(), a.dtype()); }
 inline Array ones_like(const Array& a) { return ones(a.shape(), a.dtype()); }
-inline Array full_like(const Array& a, double value) { return full(a.shape(), value, a.dtype()); }
+inline Array full_like(const Array& a, const Number& value) { return full(a.shape(), value, a.dtype()); }
 
 inline Array arange(double stop) { return arange(0, stop); }  // f32 0, 1, ... below stop
 // [count] from start to stop, both included, equally spaced. Throws ArgumentError for a count below 0, and for dtypes

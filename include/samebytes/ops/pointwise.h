@@ -154,7 +154,7 @@ Array where(const Input& condition, const Input& a, const Input& b);  // conditi
 Array where(const Input& condition, const Input& a, const Number& b);
 Array where(const Input& condition, const Number& a, const Input& b);
 // mask ? value : a; mask is bool and broadcasts. The gradient is zero where the mask is set.
-Array masked_fill(const Input& a, const Input& mask, double value);
+Array masked_fill(const Input& a, const Input& mask, const Number& value);
 Array astype(const Input& a, Dtype dtype);
 
 }  // namespace samebytes
