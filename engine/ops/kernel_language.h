@@ -173,6 +173,7 @@ inline std::size_t get_num_groups(int axis) { return work_group.count[axis]; }
   using float##N = Vector<float, N>;   \
   using int##N = Vector<int, N>;       \
   using uint##N = Vector<uint, N>;     \
+  using long##N = Vector<long, N>;     \
   using ulong##N = Vector<ulong, N>;   \
   using ushort##N = Vector<ushort, N>; \
   using uchar##N = Vector<uchar, N>;

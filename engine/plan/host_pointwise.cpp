@@ -77,12 +77,13 @@ class Compiler {
                  device.vector_width(Dtype::f32) > 1) {}
 
   HostPointwise compile() {
-    program_.is_double = kernel_.real == Dtype::f64;
+    program_.is_double = kernel_.real == Dtype::f64 || (members_.empty() && kernel_.plain == Dtype::i64);
     program_.sizes = kernel_.sizes;
     for (const PointwiseInput& input : kernel_.inputs) {
-      const Value value = fresh(kind_of(checked(input.node->dtype)));
+      const Dtype dtype = checked(input.node->dtype);
+      const Value value = fresh(kind_of(dtype));
       value_of_.emplace(input.node, value);
-      program_.inputs.push_back({input.node->dtype, input.strides, value.at});
+      program_.inputs.push_back({dtype, input.strides, value.at});
     }
     int scalar = 0;
     for (const Node* member : members_) {
@@ -93,7 +94,7 @@ class Compiler {
     for (const Node* output : kernel_.outputs) program_.outputs.push_back({output->dtype, value_of_.at(output).at});
     if (members_.empty()) {  // a copy, or zeros
       const Value value =
-          kernel_.inputs.empty() ? constant(kind_of(kernel_.plain), 0) : value_of_.at(kernel_.inputs[0].node);
+          kernel_.inputs.empty() ? constant(kind_of(checked(kernel_.plain)), 0) : value_of_.at(kernel_.inputs[0].node);
       program_.outputs.push_back({checked(kernel_.plain), value.at});
     }
     drop_unused();
@@ -103,6 +104,8 @@ class Compiler {
 
  private:
   Dtype checked(Dtype dtype) const {
+    if (dtype == Dtype::i64 && members_.empty()) return Dtype::f64;  // a copy, or zeros: doubles have as many bits
+    if (dtype == Dtype::i64) throw Unknown();                        // registers hold 32 bits of whole numbers
     if (program_.is_double && (dtype == Dtype::f16 || dtype == Dtype::bf16)) throw Unknown();
     return dtype;
   }

@@ -330,8 +330,8 @@ class Writer {
     t += is_whole() ? "  const long span = inner;\n" : "  const long span = (VW + inner - 1) / inner * inner;\n";
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
       if (!is_copied(i)) continue;
-      t += std::string("  ") + (is_real(kernel_.inputs[i].node->dtype) ? "real" : "int") + " p" + std::to_string(i) +
-           "[" + std::to_string(kRepeatedMost) + " + 2 * VW];\n";
+      t += "  " + scalar_type(vector_kind(kernel_.inputs[i].node->dtype)) + " p" + std::to_string(i) + "[" +
+           std::to_string(kRepeatedMost) + " + 2 * VW];\n";
     }
     for (std::size_t k = 0; k < std::max<std::size_t>(1, kernel_.outputs.size()); ++k)
       t += "  __global " + storage_type(output_dtype(k)) + " *q" + std::to_string(k) + " = y" + std::to_string(k) +
@@ -483,7 +483,7 @@ class Writer {
     return full ? "      sb_store_" + type + to + ");\n" : "      sb_rest_" + type + to + ", lanes);\n";
   }
 
-  std::string loaded_type(std::size_t i) const { return is_real(kernel_.inputs[i].node->dtype) ? "vreal" : "sb_int"; }
+  std::string loaded_type(std::size_t i) const { return vector_type(vector_kind(kernel_.inputs[i].node->dtype)); }
 
   std::string body(bool full) const {
     std::string t;
@@ -501,14 +501,14 @@ class Writer {
     return t;
   }
 
-  std::string zero() const { return is_real(plain_dtype_) ? "(vreal)(0)" : "(sb_int)(0)"; }
+  std::string zero() const { return "(" + vector_type(vector_kind(plain_dtype_)) + ")(0)"; }
 
-  std::string operand(const Node& member, std::size_t i, bool as_real) const {
+  std::string operand(const Node& member, std::size_t i, VectorKind kind) const {
     const Node* input = member.inputs[i].node.get();
     const auto inside = inside_.find(input);
     const std::string value =
         inside != inside_.end() ? "v" + std::to_string(inside->second) : "a" + std::to_string(input_of_.at(input));
-    return converted(value, is_real(input->dtype), as_real);
+    return converted(value, vector_kind(input->dtype), kind);
   }
 
   // The element's number in a flat outside operand, counted from its storage's first element: the same whether the
@@ -519,47 +519,49 @@ class Writer {
 
   // The expression in the vectors of the kernel.
   std::string printed(const Expression& at, const Node& member) const {
-    const bool in_reals = computes_real(member);
+    const VectorKind kind = computed_kind(member);
     const auto part = [&](std::size_t i) { return printed(at.parts[i], member); };
     switch (at.kind) {
-      case Expression::Kind::operand: return operand(member, at.index, in_reals);
+      case Expression::Kind::operand: return operand(member, at.index, kind);
       case Expression::Kind::scalar: return "s" + std::to_string(scalar_of_.at(&member) + at.index);
       case Expression::Kind::place: return place_in(*member.inputs[at.index].node);
       case Expression::Kind::number: return "REAL_C(" + at.word + ")";
       case Expression::Kind::whole: return at.word;
-      case Expression::Kind::zero: return in_reals ? "(vreal)(0)" : "(sb_int)(0)";
-      case Expression::Kind::cast: return (in_reals ? "(vreal)(" : "(sb_int)(") + part(0) + ")";
+      case Expression::Kind::zero: return "(" + vector_type(kind) + ")(0)";
+      case Expression::Kind::cast: return "(" + vector_type(kind) + ")(" + part(0) + ")";
       case Expression::Kind::negate: return "(-" + part(0) + ")";
       case Expression::Kind::binary: return "(" + part(0) + " " + at.word + " " + part(1) + ")";
       case Expression::Kind::call: break;
     }
-    std::string t = at.is_call("SB_TRUTH") ? (in_reals ? "SB_TRUTH_R" : "SB_TRUTH_I") : at.word;
+    std::string t = at.is_call("SB_TRUTH") ? truth(kind) : at.word;
     for (std::size_t i = 0; i < at.parts.size(); ++i) t += (i == 0 ? "(" : ", ") + part(i);
     return t + ")";
   }
 
+  // Of a comparison, 0 or 1 in vectors of a kind.
+  static std::string truth(VectorKind kind) {
+    return kind == VectorKind::reals ? "SB_TRUTH_R" : kind == VectorKind::longs ? "SB_TRUTH_L" : "SB_TRUTH_I";
+  }
+
   std::string member_text(const Node& member) const {
     const std::string name = "v" + std::to_string(inside_.at(&member));
-    const bool result_real = is_real(member.dtype);
-    const std::string type = result_real ? "vreal" : "sb_int";
-    const bool compute_real = computes_real(member);
+    const VectorKind kind = computed_kind(member), result = vector_kind(member.dtype);
     const Expression* const formula = member.op->traits().updates_cell ? nullptr : &expression_of(*member.op);
     const bool is_truth = formula != nullptr && formula->is_call("SB_TRUTH");
     std::string expression =
-        formula != nullptr ? printed(*formula, member) : operand(member, 1, compute_real);  // the value itself
-    if (member.dtype == Dtype::bool_ && compute_real && is_truth) {
+        formula != nullptr ? printed(*formula, member) : operand(member, 1, kind);  // the value itself
+    if (member.dtype == Dtype::bool_ && kind == VectorKind::reals && is_truth) {
       expression = "SB_TRUTH_OF_REALS(" + printed(formula->parts[0], member) + ")";
-    } else if (member.dtype == Dtype::bool_ && compute_real) {
-      expression = "SB_TO_INT(SB_TRUTH_R((" + expression + ") != (vreal)(0)))";
     } else if (member.dtype == Dtype::bool_) {
-      expression = "SB_TRUTH_I((" + expression + ") != (sb_int)(0))";
+      expression = truth(kind) + "((" + expression + ") != (" + vector_type(kind) + ")(0))";
+      expression = converted(expression, kind, VectorKind::ints);
     } else {
-      expression = converted(expression, compute_real, result_real);
+      expression = converted(expression, kind, result);
       if (member.dtype == Dtype::u8) expression = "((" + expression + ") & 255)";
       if (member.dtype == Dtype::f16) expression = "sb_round_f16(" + expression + ")";
       if (member.dtype == Dtype::bf16) expression = "sb_round_bf16(" + expression + ")";
     }
-    return "      const " + type + " " + name + " = " + expression + ";\n";
+    return "      const " + vector_type(result) + " " + name + " = " + expression + ";\n";
   }
 
   std::span<const Node* const> members_;
