@@ -215,27 +215,30 @@ REDUCE_KERNELS(_total, real, stored)
 
 // Whole numbers: src [O, R, I] -> dst [O, I], one result after the other. Sums and products wrap around.
 // Geometry: over_elements(O * I).
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_i32(ARRAY(const int, src), ARRAY(int, dst),
-                                                                        const int what, const long outer,
-                                                                        const long reduced, const long inner) {
-  START(src);
-  START(dst);
-  const long end = SB_END(outer * inner);
-  for (long i = SB_BEGIN(outer * inner); i < end; ++i) {
-    const __global int* p = src + i / inner * reduced * inner + i % inner;
-    int value = p[0];
-    if (what == 0) {
-      for (long r = 1; r < reduced; ++r) value = (int)((uint)value + (uint)p[r * inner]);
-    } else if (what == 4) {
-      for (long r = 1; r < reduced; ++r) value = (int)((uint)value * (uint)p[r * inner]);
-    } else if (what == 1) {
-      for (long r = 1; r < reduced; ++r) value = max(value, p[r * inner]);
-    } else {
-      for (long r = 1; r < reduced; ++r) value = min(value, p[r * inner]);
-    }
-    dst[i] = value;
+#define REDUCE_WHOLE(SUFFIX, T, U)                                                                                  \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(reduce_, SUFFIX)(                            \
+      ARRAY(const T, src), ARRAY(T, dst), const int what, const long outer, const long reduced, const long inner) { \
+    START(src);                                                                                                     \
+    START(dst);                                                                                                     \
+    const long end = SB_END(outer * inner);                                                                         \
+    for (long i = SB_BEGIN(outer * inner); i < end; ++i) {                                                          \
+      const __global T* p = src + i / inner * reduced * inner + i % inner;                                          \
+      T value = p[0];                                                                                               \
+      if (what == 0) {                                                                                              \
+        for (long r = 1; r < reduced; ++r) value = (T)((U)value + (U)p[r * inner]);                                 \
+      } else if (what == 4) {                                                                                       \
+        for (long r = 1; r < reduced; ++r) value = (T)((U)value * (U)p[r * inner]);                                 \
+      } else if (what == 1) {                                                                                       \
+        for (long r = 1; r < reduced; ++r) value = max(value, p[r * inner]);                                        \
+      } else {                                                                                                      \
+        for (long r = 1; r < reduced; ++r) value = min(value, p[r * inner]);                                        \
+      }                                                                                                             \
+      dst[i] = value;                                                                                               \
+    }                                                                                                               \
   }
-}
+REDUCE_WHOLE(i32, int, uint)
+REDUCE_WHOLE(i64, long, ulong)
+#undef REDUCE_WHOLE
 
 // The index in R of the first largest element; the first NaN is larger than everything. src [O, R, I] -> dst [O, I].
 // Geometry: a work-group takes outer_per_group outer indices.
@@ -285,20 +288,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_argmax(ARRAY
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_argmax_i32(ARRAY(const int, src), ARRAY(int, dst),
-                                                                               const long outer, const long reduced,
-                                                                               const long inner) {
-  START(src);
-  START(dst);
-  const long end = SB_END(outer * inner);
-  for (long i = SB_BEGIN(outer * inner); i < end; ++i) {
-    const __global int* p = src + i / inner * reduced * inner + i % inner;
-    long best = 0;
-    for (long r = 1; r < reduced; ++r)
-      if (p[r * inner] > p[best * inner]) best = r;
-    dst[i] = (int)best;
+#define REDUCE_WHOLE_ARGMAX(SUFFIX, T)                                                                \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(reduce_argmax_, SUFFIX)(       \
+      ARRAY(const T, src), ARRAY(int, dst), const long outer, const long reduced, const long inner) { \
+    START(src);                                                                                       \
+    START(dst);                                                                                       \
+    const long end = SB_END(outer * inner);                                                           \
+    for (long i = SB_BEGIN(outer * inner); i < end; ++i) {                                            \
+      const __global T* p = src + i / inner * reduced * inner + i % inner;                            \
+      long best = 0;                                                                                  \
+      for (long r = 1; r < reduced; ++r)                                                              \
+        if (p[r * inner] > p[best * inner]) best = r;                                                 \
+      dst[i] = (int)best;                                                                             \
+    }                                                                                                 \
   }
-}
+REDUCE_WHOLE_ARGMAX(i32, int)
+REDUCE_WHOLE_ARGMAX(i64, long)
+#undef REDUCE_WHOLE_ARGMAX
 
 #undef REDUCE_ADD2
 #undef REDUCE_MULTIPLY2

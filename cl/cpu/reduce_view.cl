@@ -84,7 +84,7 @@ REDUCE_VIEW_KERNEL(real, stored, _total, real, vreal, REDUCE_VIEW_ONE, VLOAD, RE
                    reduce_view_two, VSTORE)
 #endif
 
-// Of i32 and of u8 or bool: the results are i32, or real (_mean).
+// Of whole numbers: the results are i32, of i64 i64, or real (_mean).
 #ifndef SAMEBYTES_STORE_16
 #define REDUCE_VIEW_VEC(T) SB_JOIN(T, VW)
 #define REDUCE_VIEW_INTS(p) SB_JOIN(convert_int, VW)(sb_vload(p))
@@ -93,15 +93,23 @@ REDUCE_VIEW_KERNEL(real, stored, _total, real, vreal, REDUCE_VIEW_ONE, VLOAD, RE
 #else
 #define REDUCE_VIEW_REALS(p) SB_JOIN(convert_float, VW)(sb_vload(p))
 #endif
-SB_OVERLOAD REDUCE_VIEW_VEC(int)
-    reduce_view_two(const int what, const REDUCE_VIEW_VEC(int) a, const REDUCE_VIEW_VEC(int) b) {
-  return what == 0 ? a + b : what == 1 ? max(a, b) : what == 2 ? min(a, b) : a * b;
-}
+#define REDUCE_VIEW_TWO_WHOLE(T)                                                                \
+  SB_OVERLOAD REDUCE_VIEW_VEC(T)                                                                \
+      reduce_view_two(const int what, const REDUCE_VIEW_VEC(T) a, const REDUCE_VIEW_VEC(T) b) { \
+    return what == 0 ? a + b : what == 1 ? max(a, b) : what == 2 ? min(a, b) : a * b;           \
+  }
+REDUCE_VIEW_TWO_WHOLE(int)
+REDUCE_VIEW_TWO_WHOLE(long)
+#undef REDUCE_VIEW_TWO_WHOLE
 REDUCE_VIEW_KERNEL(int, int, _i32, int, REDUCE_VIEW_VEC(int), REDUCE_VIEW_INT, sb_vload, REDUCE_VIEW_PUT_INT,
                    REDUCE_VIEW_FIRST_INT, reduce_view_two, sb_vstore)
+REDUCE_VIEW_KERNEL(long, long, _i64, long, REDUCE_VIEW_VEC(long), REDUCE_VIEW_LONG, sb_vload, REDUCE_VIEW_PUT_LONG,
+                   REDUCE_VIEW_FIRST_LONG, reduce_view_two, sb_vstore)
 REDUCE_VIEW_KERNEL(uchar, int, _u8, int, REDUCE_VIEW_VEC(int), REDUCE_VIEW_INT, REDUCE_VIEW_INTS, REDUCE_VIEW_PUT_INT,
                    REDUCE_VIEW_FIRST_INT, reduce_view_two, sb_vstore)
 REDUCE_VIEW_KERNEL(int, real, _mean_i32, real, vreal, REDUCE_VIEW_REAL, REDUCE_VIEW_REALS, REDUCE_VIEW_PUT_REAL,
+                   REDUCE_VIEW_FIRST, reduce_view_two, VSTORE)
+REDUCE_VIEW_KERNEL(long, real, _mean_i64, real, vreal, REDUCE_VIEW_REAL, REDUCE_VIEW_REALS, REDUCE_VIEW_PUT_REAL,
                    REDUCE_VIEW_FIRST, reduce_view_two, VSTORE)
 REDUCE_VIEW_KERNEL(uchar, real, _mean_u8, real, vreal, REDUCE_VIEW_REAL, REDUCE_VIEW_REALS, REDUCE_VIEW_PUT_REAL,
                    REDUCE_VIEW_FIRST, reduce_view_two, VSTORE)

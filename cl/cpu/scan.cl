@@ -73,6 +73,7 @@
 
 SCAN_KERNELS(real, real)
 SCAN_KERNELS(i32, int)
+SCAN_KERNELS(i64, long)
 
 // Products run along D in its order, in whatever way lines are taken together: I = 1: squares of VW lines and VW
 // places, turned so that a lane is a line; I > 1: neighbouring lines side by side.

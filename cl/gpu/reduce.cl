@@ -113,24 +113,28 @@ REDUCE_KERNELS(_total, real, stored)
 
 // Whole numbers: src [O, R, I] -> dst [O, I], one result per work-item. Sums and products wrap around.
 // Geometry: over_elements(O * I).
-__kernel void reduce_i32(ARRAY(const int, src), ARRAY(int, dst), const int what, const long outer, const long reduced,
-                         const long inner) {
-  START(src);
-  START(dst);
-  const long end = SB_END(outer * inner);
-  for (long i = SB_BEGIN(outer * inner); i < end; ++i) {
-    const __global int* p = src + i / inner * reduced * inner + i % inner;
-    int value = p[0];
-    for (long r = 1; r < reduced; ++r) {
-      const int x = p[r * inner];
-      value = what == 0   ? (int)((uint)value + (uint)x)
-              : what == 1 ? max(value, x)
-              : what == 2 ? min(value, x)
-                          : (int)((uint)value * (uint)x);
-    }
-    dst[i] = value;
+#define REDUCE_WHOLE(SUFFIX, T, U)                                                                                  \
+  __kernel void SB_JOIN(reduce_, SUFFIX)(                                                                           \
+      ARRAY(const T, src), ARRAY(T, dst), const int what, const long outer, const long reduced, const long inner) { \
+    START(src);                                                                                                     \
+    START(dst);                                                                                                     \
+    const long end = SB_END(outer * inner);                                                                         \
+    for (long i = SB_BEGIN(outer * inner); i < end; ++i) {                                                          \
+      const __global T* p = src + i / inner * reduced * inner + i % inner;                                          \
+      T value = p[0];                                                                                               \
+      for (long r = 1; r < reduced; ++r) {                                                                          \
+        const T x = p[r * inner];                                                                                   \
+        value = what == 0   ? (T)((U)value + (U)x)                                                                  \
+                : what == 1 ? max(value, x)                                                                         \
+                : what == 2 ? min(value, x)                                                                         \
+                            : (T)((U)value * (U)x);                                                                 \
+      }                                                                                                             \
+      dst[i] = value;                                                                                               \
+    }                                                                                                               \
   }
-}
+REDUCE_WHOLE(i32, int, uint)
+REDUCE_WHOLE(i64, long, ulong)
+#undef REDUCE_WHOLE
 
 // The index in R of the first largest element; the first NaN is larger than everything. src [O, R, I] -> dst [O, I].
 // Geometry: a work-group of 64 takes outer_per_group outer indices; I = 1: its items share R, else they share I.
@@ -182,16 +186,20 @@ __kernel void reduce_argmax(ARRAY(const stored, src), ARRAY(int, dst), const lon
   }
 }
 
-__kernel void reduce_argmax_i32(ARRAY(const int, src), ARRAY(int, dst), const long outer, const long reduced,
-                                const long inner) {
-  START(src);
-  START(dst);
-  const long end = SB_END(outer * inner);
-  for (long i = SB_BEGIN(outer * inner); i < end; ++i) {
-    const __global int* p = src + i / inner * reduced * inner + i % inner;
-    long best = 0;
-    for (long r = 1; r < reduced; ++r)
-      if (p[r * inner] > p[best * inner]) best = r;
-    dst[i] = (int)best;
+#define REDUCE_WHOLE_ARGMAX(SUFFIX, T)                                                                \
+  __kernel void SB_JOIN(reduce_argmax_, SUFFIX)(                                                      \
+      ARRAY(const T, src), ARRAY(int, dst), const long outer, const long reduced, const long inner) { \
+    START(src);                                                                                       \
+    START(dst);                                                                                       \
+    const long end = SB_END(outer * inner);                                                           \
+    for (long i = SB_BEGIN(outer * inner); i < end; ++i) {                                            \
+      const __global T* p = src + i / inner * reduced * inner + i % inner;                            \
+      long best = 0;                                                                                  \
+      for (long r = 1; r < reduced; ++r)                                                              \
+        if (p[r * inner] > p[best * inner]) best = r;                                                 \
+      dst[i] = (int)best;                                                                             \
+    }                                                                                                 \
   }
-}
+REDUCE_WHOLE_ARGMAX(i32, int)
+REDUCE_WHOLE_ARGMAX(i64, long)
+#undef REDUCE_WHOLE_ARGMAX

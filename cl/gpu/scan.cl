@@ -71,6 +71,7 @@
 
 SCAN_KERNELS(real, real)
 SCAN_KERNELS(i32, int)
+SCAN_KERNELS(i64, long)
 
 // dst [O, D, I] = the running product of src along D. Geometry: over_elements(O * I), a line per item.
 __kernel void scan_product(ARRAY(const real, src), ARRAY(real, dst), const long outer, const long depth,

@@ -45,6 +45,7 @@
   }
 SCATTER_LINES(real, real)
 SCATTER_LINES(int, i32)
+SCATTER_LINES(long, i64)
 
 // The gradient of SCATTER_REPLACE for src: dsrc [O, J, I] = dy [O, D, I] at index [O, J, I] where no later j of the
 // line has the same index, else 0; all 0 in a line that has an index outside. taken [groups, D, SCATTER_TILE] is

@@ -176,9 +176,9 @@ template <class T>
 void host_reduce_columns(const HostColumns& shape, const T* src, T* dst);
 constexpr std::int64_t kMostHostColumns = 2048;  // REDUCE_ACC of cl/cpu/reduce.cl
 
-// reduce_i32 and reduce_argmax: src [outer, reduced, inner].
-void host_reduce_i32(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const std::int32_t* src,
-                     std::int32_t* dst);
+// reduce_i32, reduce_i64 and reduce_argmax: src [outer, reduced, inner].
+template <class T>
+void host_reduce_whole(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, T* dst);
 template <class T>
 void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst);
 

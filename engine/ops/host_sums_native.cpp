@@ -389,22 +389,26 @@ void host_reduce_columns_at(const HostColumns& shape, const T* src, T* dst) {
 template void host_reduce_columns_at<kThisLevel, float>(const HostColumns&, const float*, float*);
 template void host_reduce_columns_at<kThisLevel, double>(const HostColumns&, const double*, double*);
 
-template <>
-void host_reduce_i32_at<kThisLevel>(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner,
-                                    const std::int32_t* src, std::int32_t* dst) {
+template <HostLevel L, class T>
+void host_reduce_whole_at(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src,
+                          T* dst) {
   for (std::int64_t i = 0; i < outer * inner; ++i) {
-    const std::int32_t* const p = src + i / inner * reduced * inner + i % inner;
-    std::int32_t value = p[0];
+    const T* const p = src + i / inner * reduced * inner + i % inner;
+    T value = p[0];
     for (std::int64_t r = 1; r < reduced; ++r) {
-      const std::int32_t x = p[r * inner];
-      const auto a = static_cast<std::uint32_t>(value), b = static_cast<std::uint32_t>(x);
+      const T x = p[r * inner];
+      const auto a = static_cast<std::make_unsigned_t<T>>(value), b = static_cast<std::make_unsigned_t<T>>(x);
       value = what == kMax   ? std::max(value, x)
               : what == kMin ? std::min(value, x)
-                             : static_cast<std::int32_t>(what == kProduct ? a * b : a + b);
+                             : static_cast<T>(what == kProduct ? a * b : a + b);
     }
     dst[i] = value;
   }
 }
+template void host_reduce_whole_at<kThisLevel, std::int32_t>(int, std::int64_t, std::int64_t, std::int64_t,
+                                                             const std::int32_t*, std::int32_t*);
+template void host_reduce_whole_at<kThisLevel, std::int64_t>(int, std::int64_t, std::int64_t, std::int64_t,
+                                                             const std::int64_t*, std::int64_t*);
 
 template <HostLevel L, class T>
 void host_argmax_at(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst) {
@@ -424,7 +428,8 @@ template void host_argmax_at<kThisLevel, double>(std::int64_t, std::int64_t, std
 
 template <HostLevel L, class T>
 void host_sums_at(const HostScan& s, const T* src, T* dst) {
-  using Sum = std::conditional_t<std::is_floating_point_v<T>, T, std::uint32_t>;
+  using Sum =
+      typename std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>, std::make_unsigned<T>>::type;
   const auto plus = [](T a, T b) { return static_cast<T>(static_cast<Sum>(a) + static_cast<Sum>(b)); };
   const std::int64_t step = s.is_reversed ? -s.inner : s.inner;
   for (std::int64_t o = 0; o < s.outer; ++o) {
@@ -451,6 +456,7 @@ void host_sums_at(const HostScan& s, const T* src, T* dst) {
 template void host_sums_at<kThisLevel, float>(const HostScan&, const float*, float*);
 template void host_sums_at<kThisLevel, double>(const HostScan&, const double*, double*);
 template void host_sums_at<kThisLevel, std::int32_t>(const HostScan&, const std::int32_t*, std::int32_t*);
+template void host_sums_at<kThisLevel, std::int64_t>(const HostScan&, const std::int64_t*, std::int64_t*);
 
 template <HostLevel L, class T>
 void host_products_at(const HostScan& s, const T* src, T* dst) {

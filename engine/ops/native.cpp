@@ -177,10 +177,12 @@ void host_reduce_columns(const HostColumns& shape, const T* src, T* dst) {
 template void host_reduce_columns(const HostColumns&, const float*, float*);
 template void host_reduce_columns(const HostColumns&, const double*, double*);
 
-void host_reduce_i32(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const std::int32_t* src,
-                     std::int32_t* dst) {
-  at_level([&](auto level) { host_reduce_i32_at<level>(what, outer, reduced, inner, src, dst); });
+template <class T>
+void host_reduce_whole(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, T* dst) {
+  at_level([&](auto level) { host_reduce_whole_at<level, T>(what, outer, reduced, inner, src, dst); });
 }
+template void host_reduce_whole(int, std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, std::int32_t*);
+template void host_reduce_whole(int, std::int64_t, std::int64_t, std::int64_t, const std::int64_t*, std::int64_t*);
 
 template <class T>
 void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst) {
@@ -221,6 +223,7 @@ void host_sums(const HostScan& shape, const T* src, T* dst) {
 template void host_sums(const HostScan&, const float*, float*);
 template void host_sums(const HostScan&, const double*, double*);
 template void host_sums(const HostScan&, const std::int32_t*, std::int32_t*);
+template void host_sums(const HostScan&, const std::int64_t*, std::int64_t*);
 
 template <class T>
 void host_products(const HostScan& shape, const T* src, T* dst) {

@@ -44,9 +44,8 @@ template <HostLevel, class T>
 void host_reduce_rows_at(const HostRows& shape, const T* src, T* dst);
 template <HostLevel, class T>
 void host_reduce_columns_at(const HostColumns& shape, const T* src, T* dst);
-template <HostLevel>
-void host_reduce_i32_at(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const std::int32_t* src,
-                        std::int32_t* dst);
+template <HostLevel, class T>
+void host_reduce_whole_at(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, T* dst);
 template <HostLevel, class T>
 void host_argmax_at(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst);
 template <HostLevel, class T>

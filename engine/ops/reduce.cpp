@@ -124,6 +124,13 @@ void add_host_columns(KernelCall& call, const HostColumns& columns) {
 }
 
 template <class T>
+void add_host_whole(KernelCall& call, int what, const Pattern& p) {
+  call.on_host(host_work(p), [what, p](void* const* arrays, const double*) {
+    host_reduce_whole(what, p.outer, p.reduced, p.inner, static_cast<const T*>(arrays[0]), static_cast<T*>(arrays[1]));
+  });
+}
+
+template <class T>
 void add_host_argmax(KernelCall& call, const Pattern& p) {
   call.on_host(host_work(p), [p](void* const* arrays, const double*) {
     host_argmax(p.outer, p.reduced, p.inner, static_cast<const T*>(arrays[0]), static_cast<std::int32_t*>(arrays[1]));
@@ -137,13 +144,10 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
   const Dtype dtype = real_of(src_dtype);
   const int code = static_cast<int>(what);
   if (!is_floating(src_dtype)) {
-    KernelCall call = run.kernel("reduce_i32");
+    KernelCall call = run.kernel(src_dtype == i64 ? "reduce_i64" : "reduce_i32");
     call.args(src, dst, code, p.outer, p.reduced, p.inner).over_elements(p.outer * p.inner);
-    if (is_small(p))
-      call.on_host(host_work(p), [code, p](void* const* arrays, const double*) {
-        host_reduce_i32(code, p.outer, p.reduced, p.inner, static_cast<const std::int32_t*>(arrays[0]),
-                        static_cast<std::int32_t*>(arrays[1]));
-      });
+    if (is_small(p) && src_dtype == i64) add_host_whole<std::int64_t>(call, code, p);
+    if (is_small(p) && src_dtype == i32) add_host_whole<std::int32_t>(call, code, p);
     return;
   }
   const ReduceTiling& tiling = run.pick(kReduceTiling);
@@ -227,7 +231,7 @@ class Reduce final : public Op, public Written {
 
   void launch(Launch& run) const override {
     const Dtype from = run.src_dtype(0);
-    const bool is_plain = is_floating(from) || (from == i32 && !is_mean_);
+    const bool is_plain = is_floating(from) || ((from == i32 || from == i64) && !is_mean_);
     if (!is_plain || !is_dense(run.src_shape(0), run.src_strides(0)))
       return launch_view_reduction(run, what_, is_mean_, axes_);
     std::vector<AxisBlock> blocks = blocks_of(run.src_shape(0), axes_);
@@ -369,8 +373,10 @@ class Argmax final : public Op, public Written {
     for (int i = axis_ + 1; i < shape.rank(); ++i) inner *= shape[i];
     const std::int64_t reduced = shape[axis_];
     const Pattern pattern{outer, reduced, inner};
-    if (run.src_dtype(0) == i32) {
-      run.kernel("reduce_argmax_i32").args(run.src(0), run.dst(), outer, reduced, inner).over_elements(outer * inner);
+    if (!is_floating(run.src_dtype(0))) {
+      run.kernel("reduce_argmax_" + std::string(name_of(run.src_dtype(0))))
+          .args(run.src(0), run.dst(), outer, reduced, inner)
+          .over_elements(outer * inner);
       return;
     }
     const std::int64_t outer_per_group = run.pick(kReduceTiling).outer_per_group(pattern);

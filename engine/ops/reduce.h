@@ -20,8 +20,8 @@ struct ReducePattern {
   std::int64_t outer, reduced, inner;
 };
 
-// Records dst [outer, inner] of a dense src, floating or i32; results are divided by `divisor`. Squares need inner = 1,
-// and their root at most kReducedInOnePass of them.
+// Records dst [outer, inner] of a dense src, floating, i32 or i64; results are divided by `divisor`. Squares need inner
+// = 1, and their root at most kReducedInOnePass of them.
 void launch_pattern(Launch& run, ReduceWhat what, Operand src, Operand dst, ReducePattern p, double divisor,
                     Dtype src_dtype, Dtype dst_dtype);
 

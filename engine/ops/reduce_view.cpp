@@ -85,7 +85,7 @@ struct StridedKernel {
 StridedKernel strided_kernel(Dtype src, Dtype dst) {
   const std::string name = "reduce_view";
   if (!is_floating(src)) {
-    const std::string suffix = src == i32 ? "_i32" : "_u8";
+    const std::string suffix = bytes_of(src) == 1 ? "_u8" : "_" + std::string(name_of(src));
     return is_floating(dst) ? StridedKernel{name + "_mean" + suffix, real_of(dst)} : StridedKernel{name + suffix, f32};
   }
   if (src == dst) return {name, src};

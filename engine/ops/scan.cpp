@@ -32,7 +32,7 @@ void add_host_scan(KernelCall& call, const HostScan& scan, void (*run)(const Hos
 
 void launch_sums(Launch& run, Operand src, Operand dst, const Around& at, bool reversed, bool exclusive, Dtype dtype) {
   const Dtype real = real_of(dtype);
-  const std::string suffix = is_floating(dtype) ? "real" : "i32";
+  const std::string suffix = is_floating(dtype) ? "real" : std::string(name_of(dtype));
   const std::int64_t chunk = run.constant("scan", "SCAN_CHUNK", real), tile = run.constant("scan", "SCAN_TILE", real);
   const std::int64_t parts = (at.depth + chunk - 1) / chunk;
   const std::int64_t groups = at.outer * parts * ((at.inner + tile - 1) / tile);
@@ -48,6 +48,7 @@ void launch_sums(Launch& run, Operand src, Operand dst, const Around& at, bool r
     if (dtype == f32) add_host_scan<float>(call, scan, host_sums<float>);
     if (dtype == f64) add_host_scan<double>(call, scan, host_sums<double>);
     if (dtype == i32) add_host_scan<std::int32_t>(call, scan, host_sums<std::int32_t>);
+    if (dtype == i64) add_host_scan<std::int64_t>(call, scan, host_sums<std::int64_t>);
   }
   if (is_whole) return;
   const Operand offsets = run.temp(sums, dtype);

@@ -65,15 +65,18 @@ class Scatter final : public Op, public Written {
   }
   void launch(Launch& run) const override {
     const Dtype dtype = run.dst_dtype();
-    const Dtype program = dtype == i32 ? f32 : dtype;
+    const bool is_real = is_floating(dtype);
+    const Dtype program = is_real ? dtype : f32;
     const Lines lines(run, run.dst_shape(), axis_, program);
-    KernelCall call = run.kernel(dtype == i32 ? "scatter_i32" : "scatter_real", program);
+    KernelCall call = run.kernel(is_real ? "scatter_real" : dtype == i64 ? "scatter_i64" : "scatter_i32", program);
     call.args(run.optional_src(2), run.src(0), run.src(1), run.dst(), static_cast<int>(lines.at.depth),
               run.src_shape(0)[axis_], lines.at.inner, how_);
-    if (dtype == i32)
-      call.args(-1);
-    else
+    if (is_real)
       call.args(std::numeric_limits<double>::quiet_NaN());
+    else if (dtype == i64)
+      call.args(std::int64_t{-1});
+    else
+      call.args(-1);
     call.over_rows(lines.groups, static_cast<int>(lines.tile));
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
@@ -182,7 +185,8 @@ Array put_at(const Shape& shape, int axis, const Array& index, const Array& src)
 
 Array scatter(const Input& a, int axis, const Input& index, const Input& src) {
   const detail::ScatterParts parts = detail::scatter_parts("scatter", a, axis, index, src);
-  detail::require(is_floating(a.dtype()) || a.dtype() == i32, "scatter", "needs a floating or i32 array", a, "a");
+  detail::require(is_floating(a.dtype()) || a.dtype() == i32 || a.dtype() == i64, "scatter",
+                  "needs a floating, i32 or i64 array", a, "a");
   return detail::over_reached(parts, [&](const Array& base, const Array& values) {
     return detail::scatter_by(detail::SCATTER_REPLACE, base, base.shape(), parts.axis, parts.index, values);
   });

@@ -21,7 +21,19 @@ void write_places(NodeWriter& w, std::int64_t k, bool descending) {
   w.give(w.put("Cast", {made[1]}, {{"to", std::int64_t{6}}}));  // TensorProto's INT32
 }
 
-// src [R, n], f32, f64 or i32 -> i32 [R, n].
+// The kernels of a dtype: what the entries that read the elements end with, the program, and a dtype of the size of a
+// key, with whose bits the entries that read keys alone end.
+struct SortKernels {
+  std::string of_elements, of_keys;
+  Dtype program, key;
+  explicit SortKernels(Dtype dtype)
+      : of_elements(is_floating(dtype) ? "real" : name_of(dtype)),
+        of_keys(bytes_of(dtype) == 8 ? "64" : "32"),
+        program(real_of(dtype)),
+        key(bytes_of(dtype) == 8 ? i64 : i32) {}
+};
+
+// src [R, n], f32, f64, i32 or i64 -> i32 [R, n].
 class ArgSort final : public Op, public Written {
  public:
   explicit ArgSort(bool descending) : Op({.is_flat = InputSet::all()}), descending_(descending) {}
@@ -31,25 +43,25 @@ class ArgSort final : public Op, public Written {
   void launch(Launch& run) const override {
     const Shape& shape = run.dst_shape();
     const std::int64_t rows = shape[0], columns = shape[1];
-    const Dtype dtype = run.src_dtype(0), real = real_of(dtype);
+    const SortKernels kernels(run.src_dtype(0));
+    const Dtype real = kernels.program, key = kernels.key;
     const std::int64_t longest = run.constant("sort", "SORT_BLOCK", real);
     const std::int64_t share = run.constant("sort", "SORT_MERGE", real);
     const std::int64_t block = std::min(columns, longest);
     int passes = 0;
     for (std::int64_t width = block; width < columns; width *= 2) ++passes;
 
-    const Dtype key = real == f64 ? f64 : i32;  // of the size of a key
     struct Side {
       Operand keys, index;
     };
     Side from{run.temp(shape.size(), key), run.dst()}, to{run.temp(shape.size(), key), run.temp(shape.size(), i32)};
     if (passes % 2 == 1) std::swap(from, to);  // the last pass writes the result
-    run.kernel(is_floating(dtype) ? "sort_blocks_real" : "sort_blocks_i32", real)
+    run.kernel("sort_blocks_" + kernels.of_elements, real)
         .args(run.src(0), from.keys, from.index, static_cast<int>(columns), static_cast<int>(block), int{descending_})
         .cpu_args(to.keys, to.index)
         .over_rows(rows * ((columns + block - 1) / block), block <= 128 ? 64 : 256);
     for (std::int64_t width = block; width < columns; width *= 2) {
-      run.kernel("sort_merge", real)
+      run.kernel("sort_merge_" + kernels.of_keys, real)
           .args(from.keys, from.index, to.keys, to.index, static_cast<int>(columns), static_cast<int>(width))
           .over_rows(rows * ((columns + share - 1) / share), 256);
       std::swap(from, to);
@@ -63,7 +75,7 @@ class ArgSort final : public Op, public Written {
 
 constexpr std::int64_t kMostFound = 64;  // SORT_TOP_MOST of sort.cl
 
-// src [R, n], f32, f64 or i32 -> i32 [R, k], 1 <= k <= kMostFound: the first k of argsort.
+// src [R, n], f32, f64, i32 or i64 -> i32 [R, k], 1 <= k <= kMostFound: the first k of argsort.
 class TopPlaces final : public Op, public Written {
  public:
   TopPlaces(std::int64_t k, bool descending) : k_(k), descending_(descending) {}
@@ -75,17 +87,18 @@ class TopPlaces final : public Op, public Written {
 
   void launch(Launch& run) const override {
     const std::int64_t rows = run.src_shape(0)[0], columns = run.src_shape(0)[1];
-    const Dtype dtype = run.src_dtype(0), real = real_of(dtype);
+    const SortKernels kernels(run.src_dtype(0));
+    const Dtype real = kernels.program;
     const std::int64_t block = std::min(columns, run.constant("sort", "SORT_TOP_BLOCK", real));
     const std::int64_t blocks = (columns + block - 1) / block;
-    const Operand keys = run.temp(rows * blocks * k_, real == f64 ? f64 : i32);  // of the size of a key
+    const Operand keys = run.temp(rows * blocks * k_, kernels.key);
     const Operand places = blocks == 1 ? run.dst() : run.temp(rows * blocks * k_, i32);
-    run.kernel(is_floating(dtype) ? "sort_top_real" : "sort_top_i32", real)
+    run.kernel("sort_top_" + kernels.of_elements, real)
         .args(run.src(0), keys, places, static_cast<int>(columns), static_cast<int>(block), static_cast<int>(k_),
               int{descending_})
         .over_rows(rows * blocks);
     if (blocks > 1)
-      run.kernel("sort_top_merge", real)
+      run.kernel("sort_top_merge_" + kernels.of_keys, real)
           .args(keys, places, run.dst(), static_cast<int>(blocks * k_), static_cast<int>(k_))
           .over_rows(rows);
   }

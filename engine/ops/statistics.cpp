@@ -8,6 +8,7 @@
 #include "graph/autocast.h"
 #include "graph/op.h"
 #include "ops/as_value.h"
+#include "ops/dtypes.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "ops/sizes.h"
@@ -100,7 +101,8 @@ Array logsumexp(const Input& a, const Axes& axes, bool keep) {
 Array argmin(const Input& a, int axis) {
   axis = checked_axis("argmin", a, axis);
   require(a.shape()[axis] > 0 || a.size() == 0, "argmin", "an empty axis has none", a, "src");
-  return argmax(is_floating(a.dtype()) ? -a.array() : -1 - astype(a, i32), axis);  // -1 - a does not overflow
+  if (is_floating(a.dtype())) return argmax(-a.array(), axis);
+  return argmax(-1 - detail::as_dtype(a, a.dtype() == i64 ? i64 : i32), axis);  // -1 - a does not overflow
 }
 
 Array quantile(const Input& a, double q, int axis, bool keep) {

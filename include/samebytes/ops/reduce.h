@@ -7,9 +7,9 @@
 namespace samebytes {
 
 // No axes means all of them: sum(a), sum(a, 0), sum(a, {-1}, true), sum(a, vector_of_axes).
-// Sums of i32, u8 and bool are i32 and wrap around; their mean is f32. For an empty array the sum is 0, the mean NaN,
-// and max and min throw. max, min and argmax return NaN if there is one. Ties share the gradient of max and min
-// equally, as in PyTorch's amax.
+// Sums of i32, u8 and bool are i32, those of i64 i64, and wrap around; their mean is f32. For an empty array the sum is
+// 0, the mean NaN, and max and min throw. max, min and argmax return NaN if there is one. Ties share the gradient of
+// max and min equally, as in PyTorch's amax.
 Array sum(const Input& a, const Axes& axes = {}, bool keep = false);
 Array mean(const Input& a, const Axes& axes = {}, bool keep = false);
 // The mean of the squared distances from the mean, divided by n - correction instead of n; std is its root. The default
@@ -21,8 +21,8 @@ Array std(const Input& a, const Axes& axes = {}, bool keep = false, double corre
 Array norm(const Input& a, double p = 2.0, const Axes& axes = {}, bool keep = false);
 // log(sum exp(a)) without overflow.
 Array logsumexp(const Input& a, const Axes& axes = {}, bool keep = false);
-// The product; 1 of an empty array. Its gradient is correct also where elements are 0. Whole numbers become i32
-// and wrap around.
+// The product; 1 of an empty array. Its gradient is correct also where elements are 0. Whole numbers wrap around;
+// u8 and bool become i32.
 Array prod(const Input& a, const Axes& axes = {}, bool keep = false);
 // sum(square(a)) over all elements, one element, in one pass without an intermediate array. Throws unless a is
 // floating.

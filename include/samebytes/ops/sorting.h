@@ -11,7 +11,7 @@
 namespace samebytes {
 
 // result[.., j, ..] = the sum of a[.., 0 .. j, ..] along the axis. Long axes are summed in parts of a fixed length, so
-// the order of additions depends only on the shape. Sums of i32, u8 and bool are i32 and wrap around.
+// the order of additions depends only on the shape. Whole numbers wrap around; u8 and bool become i32.
 Array cumsum(const Input& a, int axis);
 // The running product along the axis; its gradient is correct also where elements are 0. Floating arrays only.
 Array cumprod(const Input& a, int axis);
@@ -29,7 +29,7 @@ SortResult top_k(const Input& a, std::int64_t k, int axis = -1, bool largest = t
 Array quantile(const Input& a, double q, int axis = -1, bool keep = false);
 Array median(const Input& a, int axis = -1, bool keep = false);
 
-// i32 [bins]: how often each number of 0 to bins - 1 is in ids, i32 or u8 [...]; other numbers are not counted.
+// i32 [bins]: how often each number of 0 to bins - 1 is in ids, i32, i64 or u8 [...]; other numbers are not counted.
 Array bincount(const Input& ids, std::int64_t bins);
 // i32 [bins]: how many elements lie in each of `bins` equal parts of [low, high]; the last part has its upper bound,
 // too, and what lies outside, or is NaN, is not counted.
