@@ -137,8 +137,8 @@ class Bert final : public Pretrained {
     Array places = arange(0, static_cast<double>(ids.shape()[1]), 1, i32);
     if (!is_roberta_) return places;
     // Tokens count from padding + 1 on, padding itself has the number `padding`.
-    const Array padding = full({1}, static_cast<double>(padding_), i32);
-    const Array counts = astype(not_equal(astype(ids, i32), padding), i32);
+    const Array padding = full({1}, padding_, i32);
+    const Array counts = astype(not_equal(ids, padding), i32);
     return cumsum(counts, 1) * counts + padding;
   }
   Array types_of(const ModelInput& input) const {

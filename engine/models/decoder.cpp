@@ -136,12 +136,12 @@ Array Decoder::vocabulary_weight() const {
 Array Decoder::last_tokens(const Array& values, const ModelInput& input) const {
   const Shape& shape = values.shape();
   const std::int64_t padding = config().integer("pad_token_id", -1);
-  Array last;  // i32 [N]
+  Array last;  // i32 or i64 [N]
   if (input.lengths.defined()) {
     last = input.lengths - full({1}, 1, i32);
   } else if (padding >= 0) {
     const Array places = arange(0, static_cast<double>(shape[1]), 1, i32);
-    const Array counts = not_equal(astype(input.x, i32), full({1}, static_cast<double>(padding), i32));
+    const Array counts = not_equal(input.x, full({1}, padding, i32));
     last = max(places * astype(counts, i32), {1});
   } else {
     return reshape(slice(values, 1, shape[1] - 1, shape[1]), {shape[0], shape[2]});
@@ -155,8 +155,8 @@ ModelOutput Decoder::compute(const ModelInput& input) {
   Sight sight{input.lengths, input.mask};
   if (input.texts.defined()) {
     const std::int64_t batch = input.x.shape()[0], tokens = input.x.shape()[1];
-    if (input.texts.dtype() != i32 || input.texts.shape() != input.x.shape())
-      throw ArgumentError(kind() + ": expected texts as i32 " + input.x.shape().to_string() + ", got " +
+    if ((input.texts.dtype() != i32 && input.texts.dtype() != i64) || input.texts.shape() != input.x.shape())
+      throw ArgumentError(kind() + ": expected texts as i32 or i64 " + input.x.shape().to_string() + ", got " +
                           std::string(name_of(input.texts.dtype())) + " " + input.texts.shape().to_string());
     sight.texts = equal(reshape(input.texts, {batch, 1, tokens, 1}), reshape(input.texts, {batch, 1, 1, tokens}));
   }

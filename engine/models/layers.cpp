@@ -311,10 +311,10 @@ std::int64_t labels_of(const Config& config, const Weights& weights, const std::
 
 void require_ids(const Config& config, const Array& x, std::int64_t most) {
   const std::string name = config.text("model_type");
-  if (!x.defined() || (x.dtype() != i32 && x.dtype() != u8) || x.shape().rank() != 2 || x.shape()[1] < 1 ||
-      x.shape()[0] < 1)
+  if (!x.defined() || (x.dtype() != i32 && x.dtype() != i64 && x.dtype() != u8) || x.shape().rank() != 2 ||
+      x.shape()[1] < 1 || x.shape()[0] < 1)
     throw ArgumentError(
-        name + ": expected token ids, i32 [N, T], got " +
+        name + ": expected token ids, i32 or i64 [N, T], got " +
         (x.defined() ? std::string(name_of(x.dtype())) + " " + x.shape().to_string() : std::string("an empty handle")));
   if (x.shape()[1] > most)
     throw ArgumentError(name + ": expected at most " + std::to_string(std::max<std::int64_t>(most, 0)) +

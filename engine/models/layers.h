@@ -164,7 +164,7 @@ std::string prefix_of(const Config& config, const Weights& weights, const std::s
 std::string head_of(const Config& config);
 // Labels of a classification head: rows of its weight, or by the config without files.
 std::int64_t labels_of(const Config& config, const Weights& weights, const std::string& head);
-// Throws ArgumentError unless x is i32 [N, T] with 1 to `most` tokens.
+// Throws ArgumentError unless x is i32, i64 or u8 [N, T] with 1 to `most` tokens.
 constexpr std::int64_t kAnyLength = std::int64_t{1} << 62;
 void require_ids(const Config& config, const Array& x, std::int64_t most = kAnyLength);
 

@@ -178,8 +178,8 @@ std::vector<std::int32_t> generate(Pretrained& model, std::span<const std::int32
 
 Array text_loss(Pretrained& model, const ModelInput& input, const Array& labels) {
   if (!model.is_decoder()) throw ArgumentError("text_loss: " + model.kind() + " is no decoder");
-  if (!labels.defined() || labels.dtype() != i32 || labels.shape() != input.x.shape())
-    throw ArgumentError("text_loss: expected labels as i32 " + input.x.shape().to_string() + ", got " +
+  if (!labels.defined() || (labels.dtype() != i32 && labels.dtype() != i64) || labels.shape() != input.x.shape())
+    throw ArgumentError("text_loss: expected labels as i32 or i64 " + input.x.shape().to_string() + ", got " +
                         (labels.defined() ? std::string(name_of(labels.dtype())) + " " + labels.shape().to_string()
                                           : std::string("an empty handle")));
   const std::int64_t tokens = labels.shape()[1];

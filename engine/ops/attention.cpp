@@ -10,6 +10,7 @@
 #include "graph/launch.h"
 #include "graph/written.h"
 #include "ops/dtypes.h"
+#include "ops/indexing.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/attention.h"
@@ -152,8 +153,8 @@ class AttentionBackward final : public Op {
   AttentionKind kind_;
 };
 
-// Bool, where queries see keys by position, [T, S] or [N, 1, T, S]; an empty handle: everywhere. offsets is one i32 or
-// one for each of the batch.
+// Bool, where queries see keys by position, [T, S] or [N, 1, T, S]; an empty handle: everywhere. offsets is one number
+// or one for each of the batch.
 Array seen_by_place(std::int64_t queries, std::int64_t keys, bool causal, const Array& offsets, const Array& lengths) {
   Array seen;
   const auto per_sample = [](const Array& a) { return reshape(a, {a.size(), 1, 1, 1}); };
@@ -262,7 +263,7 @@ class Attention final : public Op, public Written {
     const auto heads = [&](const Array& a) { return each_head(astype(a, real), kind_.heads); };
     const Array mask = request.src[static_cast<std::size_t>(kind_.mask_input())];
     Array scores = matmul(heads(request.src[0]) * kind_.scale, transpose(heads(request.src[1]))) + mask;
-    const Array offset = full({1}, static_cast<double>(static_cast<std::int64_t>(request.scalars[0].bits)), i32);
+    const Array offset = full({1}, static_cast<std::int64_t>(request.scalars[0].bits), i32);
     const Array lengths = kind_.has_lengths ? request.src[static_cast<std::size_t>(kind_.lengths_input())] : Array();
     if (const Array seen = seen_by_place(queries, keys, kind_.causal, offset, lengths); seen.defined())
       scores = where(seen, scores, full({1}, -INFINITY, real));
@@ -274,17 +275,19 @@ class Attention final : public Op, public Written {
   AttentionKind kind_;
 };
 
+bool is_count(const Array& a) { return a.dtype() == i32 || a.dtype() == i64; }
+
 void check_options(const char* op, const AttentionOptions& options, const Shape& scores) {
   if ((options.offset || options.offsets.defined()) && !options.causal)
     throw ArgumentError(std::string(op) + ": the offset belongs to causal attention, which was not asked for");
   if (options.offset && options.offsets.defined())
     throw ArgumentError(std::string(op) + ": takes one offset or one for each of the batch, got both");
   if (options.lengths.defined())
-    require(options.lengths.dtype() == i32 && options.lengths.shape() == Shape{scores[0]}, op,
-            "lengths must be one i32 for each of the batch", options.lengths, "lengths");
+    require(is_count(options.lengths) && options.lengths.shape() == Shape{scores[0]}, op,
+            "lengths must be one i32 or i64 for each of the batch", options.lengths, "lengths");
   if (options.offsets.defined())
-    require(options.offsets.dtype() == i32 && options.offsets.shape() == Shape{scores[0]}, op,
-            "offsets must be one i32 for each of the batch", options.offsets, "offsets");
+    require(is_count(options.offsets) && options.offsets.shape() == Shape{scores[0]}, op,
+            "offsets must be one i32 or i64 for each of the batch", options.offsets, "offsets");
   if (!(options.soft_cap >= 0 && std::isfinite(options.soft_cap)))
     throw ArgumentError(std::string(op) + ": soft_cap must be 0 or more, got " + std::to_string(options.soft_cap));
   if (!options.mask.defined()) return;
@@ -310,9 +313,7 @@ Array attend_by_scores(const Array& q, const Array& k, const Array& v, const Att
   const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.shape()[3])));
   Array scores = matmul(each_head(q, heads) * scale, transpose(each_head(k, heads)));
   if (options.soft_cap > 0) scores = tanh(scores / options.soft_cap) * options.soft_cap;
-  const Array offsets = options.offsets.defined()
-                            ? options.offsets
-                            : full({1}, static_cast<double>(offset_of(options, queries, keys)), i32);
+  const Array offsets = options.offsets.defined() ? options.offsets : full({1}, offset_of(options, queries, keys), i32);
   Array visible = seen_by_place(queries, keys, options.causal, offsets, options.lengths);
   const auto restrict_to = [&](const Array& seen) { visible = visible.defined() ? logical_and(visible, seen) : seen; };
   if (options.mask.defined() && options.mask.dtype() == bool_) restrict_to(options.mask);
@@ -368,7 +369,7 @@ Array attend(AttentionKind kind, std::vector<Array> arrays, const AttentionOptio
         mask.dtype() == bool_ ? where(mask, zeros({1}, real), full({1}, -INFINITY, real)) : astype(mask, real);
     arrays.push_back(broadcast_to(added, {q[0], kind.heads, q[1], k[1]}));
   }
-  if (kind.has_lengths) arrays.push_back(options.lengths);
+  if (kind.has_lengths) arrays.push_back(as_i32(options.lengths));
   const Result results[] = {{result, inside}, {Shape{q[0], kind.heads, q[1]}, real}};
   const Array y = make_arrays(make_op<Attention>(kind), results, arrays,
                               {static_cast<std::uint64_t>(options.causal ? offset : 0)})[0];

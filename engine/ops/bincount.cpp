@@ -5,6 +5,8 @@
 
 #include "graph/launch.h"
 #include "graph/op.h"
+#include "ops/dtypes.h"
+#include "ops/indexing.h"
 #include "ops/sizes.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -43,12 +45,12 @@ class Bincount final : public Op {
 }  // namespace detail
 
 Array bincount(const Input& ids, std::int64_t bins) {
-  detail::require(ids.defined() && (ids.dtype() == i32 || ids.dtype() == u8), "bincount", "needs i32 or u8 numbers",
-                  ids, "ids");
+  detail::require(ids.defined() && detail::is_label(ids.dtype()), "bincount", "needs i32, i64 or u8 numbers", ids,
+                  "ids");
   if (bins < 0 || bins >= std::numeric_limits<std::int32_t>::max())
     throw ArgumentError("bincount: bins must be 0 or more and fit i32, got " + std::to_string(bins));
   if (bins == 0 || ids.size() == 0) return zeros({bins}, i32);
-  const Array inputs[] = {ids.dtype() == i32 ? ids.array() : astype(ids, i32)};
+  const Array inputs[] = {detail::as_i32(ids)};
   return detail::make_array(detail::make_op<detail::Bincount>(), Shape{bins}, i32, inputs);
 }
 

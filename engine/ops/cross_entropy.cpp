@@ -10,6 +10,7 @@
 #include "graph/launch.h"
 #include "ops/dtypes.h"
 #include "ops/formula.h"
+#include "ops/indexing.h"
 #include "ops/moved_axis.h"
 #include "ops/rows.h"
 #include "ops/sizes.h"
@@ -215,11 +216,11 @@ Array cross_entropy(const Input& logits, const Input& target, const CrossEntropy
     return cross_entropy(detail::moved_last(logits, axis),
                          is_probability ? detail::moved_last(target, axis) : target.array(), last);
   }
-  const bool is_labels = target.dtype() == i32 || target.dtype() == u8;
+  const bool is_labels = detail::is_label(target.dtype());
   Shape rows;
   for (int i = 0; i + 1 < logits.shape().rank(); ++i) rows.push_back(logits.shape()[i]);
   if (!is_labels && !is_floating(target.dtype()))
-    throw ArgumentError("cross_entropy: target must be i32 or u8 labels or floating probabilities, target is " +
+    throw ArgumentError("cross_entropy: target must be i32, i64 or u8 labels or floating probabilities, target is " +
                         describe(target));
   if (target.shape() != (is_labels ? rows : logits.shape()))
     throw ArgumentError("cross_entropy: target must be " + (is_labels ? rows : logits.shape()).to_string() +
@@ -238,7 +239,9 @@ Array cross_entropy(const Input& logits, const Input& target, const CrossEntropy
   }
   const detail::CrossEntropyRule kind{weight.defined(), options.ignore_index.has_value(),
                                       options.ignore_index.value_or(0), options.label_smoothing, options.reduction};
-  std::vector<Array> inputs{logits, is_labels ? target.array() : detail::as_dtype(target, dtype)};
+  std::vector<Array> inputs{logits, !is_labels              ? detail::as_dtype(target, dtype)
+                                    : target.dtype() == i64 ? detail::as_i32(target)
+                                                            : target.array()};
   if (weight.defined()) inputs.push_back(detail::as_dtype(stop_gradient(weight), dtype));
   std::vector<detail::Result> results{{options.reduction == Reduction::none ? rows : Shape{}, dtype},
                                       {Shape{logits.shape().rows(), 2}, dtype}};

@@ -69,7 +69,7 @@ std::string taken_by(const std::string& parameter) {
   std::smatch found;
   const auto word = [](const std::string& type) -> std::string {
     if (type == "real" || type == "stored" || type == "float" || type == "double") return "real";
-    return type == "int" || type == "uchar" ? type : "";
+    return type == "int" || type == "long" || type == "uchar" ? type : "";
   };
   if (std::regex_match(parameter, found, array)) {
     const std::string type = word(found[3]);
@@ -83,7 +83,10 @@ std::string taken_by(const std::string& parameter) {
 // Throws unless the kernel takes what a launch passes. A kernel with parameters of other forms is not checked.
 void require_parameters(const CustomOp& op, const Inputs& inputs, Dtype dtype, std::size_t numbers) {
   const auto array_of = [](Dtype type) {
-    return std::string("an array of ") + (type == i32 ? "int" : is_floating(type) ? "real" : "uchar");
+    return std::string("an array of ") + (type == i32         ? "int"
+                                          : type == i64       ? "long"
+                                          : is_floating(type) ? "real"
+                                                              : "uchar");
   };
   std::vector<std::pair<std::string, std::string>> passed;  // what, and its role
   for (std::size_t i = 0; i < inputs.size(); ++i) {

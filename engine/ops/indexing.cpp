@@ -89,7 +89,7 @@ class IndexedSum final : public Op, public Written {
     const Array &dy = request.dy[0], &index = request.src[0], &src = request.src[1];
     std::vector<Array> result(request.src.size());
     if (request.wanted[1]) {  // what was left out, or lies outside, was not added
-      const auto number = [](std::int64_t n) { return full({}, static_cast<double>(n), i32); };
+      const auto number = [](std::int64_t n) { return full({}, n, i32); };
       const std::int64_t depth = dy.shape()[places_.axis];
       Array out = maximum(less(index, number(-places_.from_end(depth))), greater_equal(index, number(depth)));
       if (places_.left_out != kNoIndex) out = maximum(out, equal(index, number(places_.left_out)));
@@ -263,8 +263,8 @@ class Gather final : public Op, public Written {
 };
 
 Array checked_index(const char* op, const Array& index, const char* name) {
-  require(index.defined() && (index.dtype() == i32 || index.dtype() == u8), op, "needs i32 or u8 indices", index, name);
-  return index.dtype() == i32 ? index : astype(index, i32);
+  require(index.defined() && is_label(index.dtype()), op, "needs i32, i64 or u8 indices", index, name);
+  return as_i32(index);
 }
 
 int countable_axis(const char* op, const Array& a, int axis) {
@@ -312,6 +312,11 @@ void write_scatter(NodeWriter& w, int axis, const char* reduction, const std::st
   const auto base = w.count() > 2 ? w.in(2) : w.expanded(w.number(0, w.result_dtype()), w.result());
   w.give(w.put("ScatterElements", {base, index.empty() ? w.in(0) : index, w.in(1)},
                {{"axis", std::int64_t{axis}}, {"reduction", std::string(reduction)}}));
+}
+
+Array as_i32(const Array& numbers) {
+  if (numbers.dtype() != i64) return as_dtype(numbers, i32);
+  return astype(clip(numbers, INT32_MIN, INT32_MAX), i32);
 }
 
 Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct) {

@@ -9,6 +9,10 @@ namespace samebytes::detail {
 
 class NodeWriter;
 
+// Indices, labels, ids and lengths as i32. What i32 does not hold becomes its last number in that direction, which is
+// outside of every axis.
+Array as_i32(const Array& numbers);
+
 // gather(a, axis, index) with 0 <= axis and an i32 index that fits. `is_distinct`: no index occurs twice in a line
 // along the axis, so the gradient is moved back instead of added up; and none counts from the end: a negative one has
 // no element.

@@ -65,14 +65,14 @@ Labels::Labels(const char* op, const Array& scores, const char* name, const Arra
   require(scores.defined() && is_floating(scores.dtype()) && scores.shape().rank() >= 1, op,
           "needs a floating array [..., C]", scores, name);
   const Shape rows(std::span<const std::int64_t>(scores.shape().begin(), scores.shape().end() - 1));
-  require(target.defined() && (target.dtype() == i32 || target.dtype() == u8) && target.shape() == rows, op,
-          ("target must be i32 or u8 " + rows.to_string() + ", " + name + " is " + describe(scores)).c_str(), target,
-          "target");
+  require(target.defined() && is_label(target.dtype()) && target.shape() == rows, op,
+          ("target must be i32, i64 or u8 " + rows.to_string() + ", " + name + " is " + describe(scores)).c_str(),
+          target, "target");
   classes_ = scores.shape().back();
   require(!weight.defined() || (weight.shape() == Shape{classes_} && is_floating(weight.dtype())), op,
           ("class_weight must be floating [" + std::to_string(classes_) + "]").c_str(), weight, "class_weight");
   dtype_ = scores.dtype() == f64 ? f64 : f32;
-  const Array numbers = target.dtype() == i32 ? target : astype(target, i32);
+  const Array numbers = as_i32(target);
   places_ = unsqueeze(numbers, -1);
   if (ignored_) counts_ = differs(astype(target, f32), static_cast<double>(*ignored_));
   if (weight.defined()) {

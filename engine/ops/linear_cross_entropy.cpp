@@ -11,6 +11,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/dtypes.h"
 #include "ops/gemm.h"
+#include "ops/indexing.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 
@@ -266,8 +267,8 @@ Array linear_cross_entropy(const Input& x, const Input& weight, const Input& lab
                     bias, "bias");
   Shape rows;
   for (int i = 0; i + 1 < x.shape().rank(); ++i) rows.push_back(x.shape()[i]);
-  detail::require(labels.defined() && (labels.dtype() == i32 || labels.dtype() == u8), kOp, "needs i32 or u8 labels",
-                  labels, "labels");
+  detail::require(labels.defined() && detail::is_label(labels.dtype()), kOp, "needs i32, i64 or u8 labels", labels,
+                  "labels");
   if (labels.shape() != rows)
     throw ArgumentError(std::string(kOp) + ": labels must be " + rows.to_string() + ", x is " + describe(x) +
                         ", labels is " + describe(labels));
@@ -289,7 +290,7 @@ Array linear_cross_entropy(const Input& x, const Input& weight, const Input& lab
                           detail::rows_of_chunk(n, classes, dtype, std::min(options.chunks, n)),
                           bias.defined()};
   std::vector<Array> inputs{reshape(detail::as_dtype(x, dtype), {n, in}), detail::as_dtype(weight, dtype),
-                            reshape(labels, {n})};
+                            reshape(labels.dtype() == i64 ? detail::as_i32(labels) : labels.array(), {n})};
   if (bias.defined()) inputs.push_back(detail::as_dtype(bias, dtype));
   if (options.class_weight.defined()) inputs.push_back(detail::as_dtype(stop_gradient(options.class_weight), real));
   std::vector<detail::Result> results{{options.reduction == Reduction::none ? Shape{n} : Shape{}, real},

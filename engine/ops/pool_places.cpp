@@ -47,8 +47,8 @@ Array unpooled(const char* op, const Array& src, const Array& indices, std::init
   const auto axes = std::ssize(sizes);
   require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == axes + 2, op,
           ("src must be floating with " + std::to_string(axes) + " spatial axes, channels last").c_str(), src, "src");
-  require(indices.defined() && indices.dtype() == i32 && indices.shape() == src.shape(), op,
-          "expected i32 indices of src's shape", indices, "indices");
+  require(indices.defined() && (indices.dtype() == i32 || indices.dtype() == i64) && indices.shape() == src.shape(), op,
+          "expected i32 or i64 indices of src's shape", indices, "indices");
   require(std::all_of(sizes.begin(), sizes.end(), [](int size) { return size >= 1; }), op,
           "the result must have at least one place along each axis", src, "src");
   const Shape& s = src.shape();
@@ -63,7 +63,7 @@ Array unpooled(const char* op, const Array& src, const Array& indices, std::init
   for (int i = 1; i <= axes; ++i) lines *= s[i];
   const Shape from{s[0], lines, s.back()};
   require(places <= std::numeric_limits<std::int32_t>::max(), op, "needs places that i32 can count", src, "src");
-  return reshape(put_at({s[0], places, s.back()}, 1, reshape(indices, from), reshape(src, from)), shape);
+  return reshape(put_at({s[0], places, s.back()}, 1, reshape(as_i32(indices), from), reshape(src, from)), shape);
 }
 
 }  // namespace

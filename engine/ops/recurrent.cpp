@@ -10,6 +10,7 @@
 #include "graph/launch.h"
 #include "graph/written.h"
 #include "ops/dtypes.h"
+#include "ops/indexing.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
 
@@ -265,8 +266,8 @@ Checked check_recurrent(const char* op, int gates, const Array& x, const Recurre
   };
   const Array& lengths = options.lengths;
   if (lengths.defined())
-    require(lengths.dtype() == i32 && lengths.shape() == Shape{batch}, op, "needs a length of i32 for each sequence",
-            lengths, "lengths");
+    require((lengths.dtype() == i32 || lengths.dtype() == i64) && lengths.shape() == Shape{batch}, op,
+            "needs a length of i32 or i64 for each sequence", lengths, "lengths");
   return {.x = x.dtype() == real ? x : astype(x, real),
           .weight_ih = checked(weights.weight_ih, {gates * hidden, x.shape()[2]}, "weight_ih"),
           .weight_hh = checked(hh, hh.shape(), "weight_hh"),
@@ -295,7 +296,7 @@ LstmResult lstm(const Input& x, const RecurrentWeights& weights, const Recurrent
                                                                   : in.bias_hh;
   const Array src = linear(in.x, in.weight_ih, bias);
   std::vector<Array> inputs{src, in.weight_hh, in.h0, in.c0};
-  if (options.lengths.defined()) inputs.push_back(options.lengths);
+  if (options.lengths.defined()) inputs.push_back(detail::as_i32(options.lengths));
   const std::vector<detail::Result> results{
       {states, real}, {state, real}, {state, real}, {src.shape(), real}, {states, real}};
   const detail::Form form{.is_lstm = true, .is_reversed = options.reverse, .has_lengths = options.lengths.defined()};
@@ -316,7 +317,7 @@ GruResult gru(const Input& x, const RecurrentWeights& weights, const RecurrentOp
   const Array src = linear(in.x, in.weight_ih, in.bias_ih);
   std::vector<Array> inputs{src, in.weight_hh, in.h0};
   if (in.bias_hh.defined()) inputs.push_back(in.bias_hh);
-  if (options.lengths.defined()) inputs.push_back(options.lengths);
+  if (options.lengths.defined()) inputs.push_back(detail::as_i32(options.lengths));
   const std::vector<detail::Result> results{{states, real}, {state, real}, {src.shape(), real}, {states, real}};
   const detail::Form form{
       .is_reversed = options.reverse, .has_lengths = options.lengths.defined(), .has_bias = in.bias_hh.defined()};

@@ -131,8 +131,9 @@ void check_rois(const Array& src, const Array& boxes, const Array& batch, const 
                   "src must have at least one pixel, and at most 2^31 in all", src, "src");
   detail::require(boxes.defined() && is_floating(boxes.dtype()) && boxes.shape().rank() == 2 && boxes.shape()[1] == 4,
                   kRoiAlign, "boxes must be floating [R, 4]", boxes, "boxes");
-  detail::require(batch.defined() && batch.dtype() == i32 && batch.shape() == Shape{boxes.shape()[0]}, kRoiAlign,
-                  "batch must be i32 [R]", batch, "batch");
+  detail::require(
+      batch.defined() && (batch.dtype() == i32 || batch.dtype() == i64) && batch.shape() == Shape{boxes.shape()[0]},
+      kRoiAlign, "batch must be i32 or i64 [R]", batch, "batch");
   if (o.out_h < 1 || o.out_w < 1 || o.sampling_ratio < 0 || !(o.spatial_scale > 0))
     throw ArgumentError(
         "roi_align: expected out_h, out_w and spatial_scale above 0 and sampling_ratio 0 or more, got " +
@@ -153,12 +154,12 @@ Array roi_align(const Input& src, const Input& boxes, const Input& batch, const 
   const std::int64_t n = count * o.out_h * o.out_w;
   if (n == 0 || src.size() == 0) return zeros(shape, src.dtype());
   const std::vector<double> corners = boxes.array().to_vector<double>();
-  const std::vector<std::int32_t> images = batch.array().to_vector<std::int32_t>();
+  const std::vector<std::int64_t> images = batch.array().to_vector<std::int64_t>();
   std::vector<BoxSamples> samples;
   samples.reserve(static_cast<std::size_t>(count));
   std::size_t reads = 1;
   for (std::int64_t r = 0; r < count; ++r) {
-    const std::int32_t image = images[static_cast<std::size_t>(r)];
+    const std::int64_t image = images[static_cast<std::size_t>(r)];
     if (image < 0 || image >= s[0])
       throw ArgumentError("roi_align: batch must name images below " + std::to_string(s[0]) + ", got " +
                           std::to_string(image));

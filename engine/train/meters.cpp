@@ -105,13 +105,12 @@ void Accuracy::add(const Array& logits, const Array& labels) {
     throw ArgumentError("Accuracy: logits must be floating [N, C], got " +
                         (logits.defined() ? logits.shape().to_string() : "an empty handle"));
   if (!labels.defined() || labels.shape() != Shape{logits.shape()[0]} ||
-      (labels.dtype() != i32 && labels.dtype() != u8))
-    throw ArgumentError("Accuracy: labels must be i32 or u8 [" + std::to_string(logits.shape()[0]) + "], got " +
+      (labels.dtype() != i32 && labels.dtype() != i64 && labels.dtype() != u8))
+    throw ArgumentError("Accuracy: labels must be i32, i64 or u8 [" + std::to_string(logits.shape()[0]) + "], got " +
                         (labels.defined() ? std::string(name_of(labels.dtype())) + " " + labels.shape().to_string()
                                           : "an empty handle"));
   if (labels.size() == 0) return;
-  const Array wanted = labels.dtype() == i32 ? labels : astype(labels, i32);
-  mean_.add_sum(sum(astype(equal(argmax(logits), wanted), f32)), static_cast<double>(labels.size()));
+  mean_.add_sum(sum(astype(equal(argmax(logits), labels), f32)), static_cast<double>(labels.size()));
 }
 
 double balanced_accuracy(std::span<const float> scores, std::span<const float> truth) {

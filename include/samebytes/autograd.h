@@ -65,7 +65,8 @@ Array stop_gradient(const Input& x);
 // gradient. What the source may use besides OpenCL C 1.2 (common.clh, which is included):
 //   real, REAL_C(0.5)           double if an array of the call is f64, else float, and a constant of it; floating
 //                               arrays of another type are converted before and after
-//   ARRAY(const real, x)        a parameter for an array of that element type: real, int (i32), uchar (u8, bool)
+//   ARRAY(const real, x)        a parameter for an array of that element type: real, int (i32), long (i64), uchar (u8
+//                               and bool)
 //   START(x)                    first statement for each array: moves x to its first element
 //   SB_BEGIN(n), SB_END(n)      the elements of n that this work-item handles, as long: i from begin to end - 1
 //   FMA(a, b, c)                a * b + c, fused where the device does that fast

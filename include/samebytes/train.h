@@ -46,7 +46,7 @@ class Mean {
 // The share of rows whose largest logit is at the label.
 class Accuracy {
  public:
-  // logits [N, C]; labels i32 or u8 [N]. Returns at once. Throws ArgumentError for other shapes or types.
+  // logits [N, C]; labels i32, i64 or u8 [N]. Returns at once. Throws ArgumentError for other shapes or types.
   void add(const Array& logits, const Array& labels);
   double value() const { return mean_.value(); }   // in [0, 1]; waits; NaN if nothing was added
   double count() const { return mean_.weight(); }  // rows

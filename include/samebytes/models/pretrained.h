@@ -24,12 +24,13 @@
 namespace samebytes::models {
 
 struct ModelInput {
-  Array x;          // token ids, i32 [N, T]; or images, f32 [N, H, W, channels], normalised as the model expects
-  Array lengths{};  // i32 [N]: tokens from there on are padding
+  Array x;          // token ids, i32 or i64 [N, T]; or images, f32 [N, H, W, channels], normalised as the model expects
+  Array lengths{};  // i32 or i64 [N]: tokens from there on are padding
   Array mask{};     // bool [N, T]: true where a token counts, for padding on any side; slower than lengths
-  Array types{};    // i32 [N, T]: segments (token_type_ids); all 0 if it is not given
-  // i32 [N, T], decoders with rotary positions: a token sees those of its own number alone, so that several texts in
-  // one row compute what each does by itself (data/text_samples.h packs them). The scores of a layer are then stored.
+  Array types{};    // i32 or i64 [N, T]: segments (token_type_ids); all 0 if it is not given
+  // i32 or i64 [N, T], decoders with rotary positions: a token sees those of its own number alone, so that several
+  // texts in one row compute what each does by itself (data/text_samples.h packs them). The scores of a layer are then
+  // stored.
   Array texts{};
 };
 
@@ -132,9 +133,9 @@ struct Architecture {
 void add_architecture(Architecture architecture);
 std::vector<std::string> architectures();  // the known types, sorted
 
-// The mean loss of the tokens that a decoder predicts from those before them: labels i32 [N, T] are the tokens of the
-// input, or kNoLabel where the loss does not count. Rows of logits are made some at a time where the model allows it.
-// Throws ArgumentError for a model that is no decoder and for labels of another shape.
+// The mean loss of the tokens that a decoder predicts from those before them: labels i32 or i64 [N, T] are the tokens
+// of the input, or kNoLabel where the loss does not count. Rows of logits are made some at a time where the model
+// allows it. Throws ArgumentError for a model that is no decoder and for labels of another shape.
 constexpr std::int32_t kNoLabel = -100;
 Array text_loss(Pretrained& model, const ModelInput& input, const Array& labels);
 

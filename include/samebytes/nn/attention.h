@@ -73,7 +73,8 @@ class MultiHeadAttention final : public Module {
  public:
   explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
   Array forward(const Array& x) override;
-  // lengths i32 [N]: tokens from that index on are padding and are masked out as keys (PyTorch's key_padding_mask).
+  // lengths i32 or i64 [N]: tokens from that index on are padding and are masked out as keys (PyTorch's
+  // key_padding_mask).
   Array forward(const Input& x, const Input& lengths);
   // Cross-attention: query [N, T, C] attends to key and value [N, S, C]. `options` are those of
   // scaled_dot_product_attention; causal is that of the module or theirs. Rotary positions count from 0 in both.

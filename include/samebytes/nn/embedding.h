@@ -14,7 +14,7 @@ struct EmbeddingOptions {
   Dtype dtype = f32;
 };
 
-// ids i32 or u8 [...] -> [..., D]. weight [V, D] starts normal with mean 0 and deviation 1, as in PyTorch; the row
+// ids i32, i64 or u8 [...] -> [..., D]. weight [V, D] starts normal with mean 0 and deviation 1, as in PyTorch; the row
 // `padding_index` starts as zeros and takes no gradient. An id outside [0, V) gives NaN. Throws ArgumentError for sizes
 // below 1 and a padding_index outside [0, V).
 class Embedding final : public Module {

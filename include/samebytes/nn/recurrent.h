@@ -36,8 +36,8 @@ struct GruOutput {
 
 // The formulas are those of lstm and gru (ops/recurrent.h). Parameters of layer k: weight_ih_lk [4 * H, C, or D * H
 // above the first], weight_hh_lk [4 * H, H], bias_ih_lk, bias_hh_lk [4 * H]; 3 * H for Gru; names of the reverse
-// direction end in _reverse. All start uniform in +-1 / sqrt(H), as in PyTorch. `lengths` (i32 [N]) is the number of
-// valid steps of each sequence. Throws ArgumentError for sizes below 1 and a dropout outside [0, 1).
+// direction end in _reverse. All start uniform in +-1 / sqrt(H), as in PyTorch. `lengths` (i32 or i64 [N]) is the
+// number of valid steps of each sequence. Throws ArgumentError for sizes below 1 and a dropout outside [0, 1).
 // RecurrentParameters are those of one layer and direction; biases may be empty.
 struct RecurrentParameters {
   Parameter weight_ih, weight_hh, bias_ih{}, bias_hh{};

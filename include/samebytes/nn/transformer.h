@@ -34,7 +34,7 @@ class TransformerBlock final : public Module {
  public:
   explicit TransformerBlock(const TransformerBlockOptions& options);
   Array forward(const Array& x) override;
-  Array forward(const Input& x, const Input& lengths);        // lengths i32 [N]: tokens from that index on are padding
+  Array forward(const Input& x, const Input& lengths);        // lengths i32 or i64 [N]: padding from that index on
   Array forward_all(std::span<const Array> inputs) override;  // (x) or (x, lengths)
   Array forward(const Input& x, KeyValueCache& cache);        // the next T tokens; requires causal
   KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const {
@@ -73,7 +73,7 @@ struct TransformerDecoderBlockOptions {
 class TransformerDecoderBlock final : public Module {
  public:
   explicit TransformerDecoderBlock(const TransformerDecoderBlockOptions& options);
-  // (x, memory) or (x, memory, lengths i32 [N] of the memory).
+  // (x, memory) or (x, memory, lengths i32 or i64 [N] of the memory).
   Array forward_all(std::span<const Array> inputs) override;
   void visit(Visitor& visitor) override;
   std::string kind() const override { return "TransformerDecoderBlock"; }

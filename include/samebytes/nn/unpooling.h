@@ -22,7 +22,7 @@ struct MaxUnpool1dOptions {
   int size = 0;  // of the result; 0: what follows from the others
 };
 
-// (x, indices), i32 indices of x's shape: [N, L, C] -> [N, L', C]. Throws
+// (x, indices), i32 or i64 indices of x's shape: [N, L, C] -> [N, L', C]. Throws
 // ArgumentError for any other number of inputs than two, and as max_unpool1d() (ops/pool.h).
 class MaxUnpool1d final : public Module {
  public:
@@ -43,7 +43,7 @@ struct MaxUnpool2dOptions {
   Size2 size = 0;  // of the result; 0: what follows from the others
 };
 
-// (x, indices), i32 indices of x's shape: [N, H, W, C] -> [N, H', W', C].
+// (x, indices), i32 or i64 indices of x's shape: [N, H, W, C] -> [N, H', W', C].
 class MaxUnpool2d final : public Module {
  public:
   explicit MaxUnpool2d(const MaxUnpool2dOptions& options = {}) : options_(options) {}
@@ -63,7 +63,7 @@ struct MaxUnpool3dOptions {
   Size3 size = 0;  // of the result; 0: what follows from the others
 };
 
-// (x, indices), i32 indices of x's shape: [N, D, H, W, C] -> [N, D', H', W', C].
+// (x, indices), i32 or i64 indices of x's shape: [N, D, H, W, C] -> [N, D', H', W', C].
 class MaxUnpool3d final : public Module {
  public:
   explicit MaxUnpool3d(const MaxUnpool3dOptions& options = {}) : options_(options) {}

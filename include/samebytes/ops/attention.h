@@ -13,11 +13,12 @@ namespace samebytes {
 struct AttentionOptions {
   bool causal = false;                   // query i attends only to keys j <= offset + i
   std::optional<double> scale{};         // of the scores; default 1 / sqrt(D)
-  Array lengths{};                       // i32 [N]: keys from this index on are padding; an empty handle: none
+  Array lengths{};                       // i32 or i64 [N]: keys from this index on are padding; an empty handle: none
   std::optional<std::int64_t> offset{};  // for causal; default S - T: the queries are the last positions; 0 aligns the
                                          // first query with the first key, as PyTorch's is_causal and ONNX do. May be
                                          // negative, and change from step to step without a new plan
-  Array offsets{};                       // for causal: i32 [N], an offset for each of the batch, instead of `offset`
+  // For causal: i32 or i64 [N], an offset for each of the batch, instead of `offset`.
+  Array offsets{};
   Array mask{};         // bool, true where a query may attend, or floating, added to the scores; broadcasts to
                         // [N, H, T, S]. An added -infinity hides a key. An empty handle: none
   double soft_cap = 0;  // c > 0: scores become c tanh(scores / c) before masks (Gemma Team, "Gemma 2", 2024); 0: off

@@ -40,9 +40,9 @@ struct RoiAlignOptions {
   bool aligned = false;      // boxes lie half an element lower, as elements are counted by their centres
   RoiAlignMode mode = RoiAlignMode::mean;
 };
-// torchvision's roi_align (He et al. 2017): src [N, H, W, C], boxes [R, 4] of (x1, y1, x2, y2), batch i32 [R] -> [R,
-// out_h, out_w, C]. The host reads boxes and batch, so they get no gradient and a box that the device computes makes
-// the host wait.
+// torchvision's roi_align (He et al. 2017): src [N, H, W, C], boxes [R, 4] of (x1, y1, x2, y2), batch i32 or i64 [R] ->
+// [R, out_h, out_w, C]. The host reads boxes and batch, so they get no gradient and a box that the device computes
+// makes the host wait.
 Array roi_align(const Input& src, const Input& boxes, const Input& batch, const RoiAlignOptions& options = {});
 
 }  // namespace samebytes

@@ -1,8 +1,8 @@
-// Indexing: engine/ops/indexing.cpp, scatter.cpp. An index array is i32 (u8 is widened). The host does not read it, so
-// an index outside the axis cannot throw: it gives NaN in a floating result (check_nan finds it), -1 in i32, 255 in u8,
-// true in bool. Those of take, gather and scatter_add count from the end if they are negative, from -1 to -D; ids are
-// not. Gradients of one element are added in the order of the index, so the same seed gives the same bytes. All throw
-// ArgumentError with the op's name, what it expected and what it got.
+// Indexing: engine/ops/indexing.cpp, scatter.cpp. An index array is i32, i64 or u8. The host does not read it, so an
+// index outside the axis cannot throw: it gives NaN in a floating result (check_nan finds it), -1 in i32 and i64, 255
+// in u8, true in bool. Those of take, gather and scatter_add count from the end if they are negative, from -1 to -D;
+// ids are not. Gradients of one element are added in the order of the index, so the same seed gives the same bytes. All
+// throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ Array gather(const Input& a, int axis, const Input& index);
 Array scatter_add(const Input& a, int axis, const Input& index, const Input& src);
 // PyTorch's scatter: a with a[index[i][j][k]][j][k] replaced by src[i][j][k], for axis 0; where an index comes twice in
 // a line the last one counts, and only that one gets a gradient. Shapes and indices as in scatter_add; a and src are
-// floating or i32.
+// floating, i32 or i64.
 Array scatter(const Input& a, int axis, const Input& index, const Input& src);
 // PyTorch's scatter_reduce: src[i][j][k] combined with a[index[i][j][k]][j][k] in the order of i. Without include_self
 // places that an index names start from src alone. amax and amin propagate NaN and share the gradient among equal

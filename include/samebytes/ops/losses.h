@@ -26,9 +26,9 @@ struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   int axis = -1;  // of the classes: 1 for PyTorch's [N, C, H, W]
 };
-// logits [N, C]; target i32 or u8 [N] of class indices, or floating [N, C] of probabilities; more axes may precede C.
-// Defined as in PyTorch, including the weighted mean. The loss of 16-bit logits is f32; class_weight gets no gradient.
-// A label outside [0, C) gives NaN, which check_nan finds; readers of data sets check labels earlier.
+// logits [N, C]; target i32, i64 or u8 [N] of class indices, or floating [N, C] of probabilities; more axes may precede
+// C. Defined as in PyTorch, including the weighted mean. The loss of 16-bit logits is f32; class_weight gets no
+// gradient. A label outside [0, C) gives NaN, which check_nan finds; readers of data sets check labels earlier.
 Array cross_entropy(const Input& logits, const Input& target, const CrossEntropyOptions& options = {});
 
 struct LinearCrossEntropyOptions {
@@ -43,11 +43,11 @@ struct LinearCrossEntropyOptions {
   // whole backward pass.
   bool late_weight_gradient = false;
 };
-// cross_entropy(linear(x, weight, bias), labels) without ever holding all logits: x [..., D], weight [V, D], labels i32
-// or u8 [...]; it processes the rows in chunks and computes loss and gradients of a chunk while its logits exist (P.
-// Hsu et al., "Liger Kernel: efficient Triton kernels for LLM training", 2024, section 3.2). The result equals that of
-// the two ops up to the order of sums; the gradient of a 16-bit weight is rounded once per chunk. If the upstream
-// gradient is computed after the loss, as for a scaled loss, the logits are computed twice.
+// cross_entropy(linear(x, weight, bias), labels) without ever holding all logits: x [..., D], weight [V, D], labels
+// i32, i64 or u8 [...]; it processes the rows in chunks and computes loss and gradients of a chunk while its logits
+// exist (P. Hsu et al., "Liger Kernel: efficient Triton kernels for LLM training", 2024, section 3.2). The result
+// equals that of the two ops up to the order of sums; the gradient of a 16-bit weight is rounded once per chunk. If the
+// upstream gradient is computed after the loss, as for a scaled loss, the logits are computed twice.
 Array linear_cross_entropy(const Input& x, const Input& weight, const Input& labels,
                            const LinearCrossEntropyOptions& options = {});
 
@@ -57,7 +57,7 @@ struct NllOptions {
   Reduction reduction = Reduction::mean;
   int axis = -1;  // of the classes
 };
-// -weight[t] * log_probability[.., t]: log_probability [..., C], target i32 or u8 [...] of class indices. The mean
+// -weight[t] * log_probability[.., t]: log_probability [..., C], target i32, i64 or u8 [...] of class indices. The mean
 // divides by the sum of the weights. class_weight gets no gradient. A label outside [0, C) gives NaN.
 Array nll_loss(const Input& log_probability, const Input& target, const NllOptions& options = {});
 
@@ -68,7 +68,7 @@ struct FocalOptions {
   int axis = -1;  // of the classes
 };
 // -weight[t] * (1 - p[t])^gamma * log p[t] with p = softmax(logits) (T. Lin et al., "Focal loss for dense object
-// detection", 2017): logits [..., C], target i32 or u8 [...]. The mean divides by the number of rows.
+// detection", 2017): logits [..., C], target i32, i64 or u8 [...]. The mean divides by the number of rows.
 Array focal_loss(const Input& logits, const Input& target, const FocalOptions& options = {});
 
 struct SigmoidFocalOptions {
@@ -87,8 +87,8 @@ struct MultiMarginOptions {
   Reduction reduction = Reduction::mean;
   int axis = -1;  // of the classes
 };
-// sum over j != t of weight[t] * max(0, margin - score[t] + score[j])^p / C: score [..., C], target i32 or u8 [...].
-// class_weight gets no gradient. A label outside [0, C) gives NaN.
+// sum over j != t of weight[t] * max(0, margin - score[t] + score[j])^p / C: score [..., C], target i32, i64 or u8
+// [...]. class_weight gets no gradient. A label outside [0, C) gives NaN.
 Array multi_margin_loss(const Input& score, const Input& target, const MultiMarginOptions& options = {});
 
 // ---- for probabilities

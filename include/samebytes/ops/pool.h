@@ -67,9 +67,10 @@ PoolResult max_pool1d_with_indices(const Input& src, const Pool1dOptions& option
 PoolResult max_pool2d_with_indices(const Input& src, const Pool2dOptions& options = {});
 PoolResult max_pool3d_with_indices(const Input& src, const Pool3dOptions& options = {});
 
-// What max_pool*_with_indices leaves, put back: src at its indices in zeros of the given size. src [N, ..., C] and i32
-// indices of its shape -> [N, out, C], [N, out_h, out_w, C], [N, out_d, out_h, out_w, C]. Where an index comes twice
-// the last one counts. Throws ArgumentError unless the sizes are at least 1; an index outside makes its channel NaN.
+// What max_pool*_with_indices leaves, put back: src at its indices in zeros of the given size. src [N, ..., C] and
+// i32 or i64 indices of its shape -> [N, out, C], [N, out_h, out_w, C], [N, out_d, out_h, out_w, C]. Where an index
+// comes twice the last one counts. Throws ArgumentError unless the sizes are at least 1; an index outside makes its
+// channel NaN.
 Array max_unpool1d(const Input& src, const Input& indices, int out);
 Array max_unpool2d(const Input& src, const Input& indices, int out_h, int out_w);
 Array max_unpool3d(const Input& src, const Input& indices, int out_d, int out_h, int out_w);

@@ -20,8 +20,8 @@ struct RecurrentWeights {
 struct RecurrentOptions {
   Array h0{};  // [N, H], the state before the first step; an empty handle means zeros
   Array c0{};  // lstm only, likewise
-  // i32 [N], the number of valid steps of each sequence, as in PyTorch's packed sequences: the other steps keep the
-  // state and output zeros. A length outside [0, T] gives NaN. An empty handle means T.
+  // i32 or i64 [N], the number of valid steps of each sequence, as in PyTorch's packed sequences: the other steps keep
+  // the state and output zeros. A length outside [0, T] gives NaN. An empty handle means T.
   Array lengths{};
   bool reverse = false;  // from the last step to the first; each sequence starts at its own end
 };
