@@ -43,10 +43,9 @@ void run(const std::string& folder, const std::string& inputs, const std::string
       if (is_turned) metadata.emplace_back("layout/" + parameters[i].name, "turned");
     }
   }
-  if (const std::optional<std::size_t> index = file.find("prompt")) {
-    const sb::HostArray prompt = file.read(*index);
+  if (const sb::Array prompt = input_of(file, "prompt"); prompt.defined()) {
     const std::vector<std::int32_t> text =
-        sb::models::generate(*model, prompt.as<std::int32_t>(), {.tokens = 24, .temperature = 0});
+        sb::models::generate(*model, prompt.to_vector<std::int32_t>(), {.tokens = 24, .temperature = 0});
     results.add("text",
                 sb::array(std::vector<float>(text.begin(), text.end()), {static_cast<std::int64_t>(text.size())}));
   }

@@ -11,11 +11,12 @@ namespace checks {
 
 namespace sb = samebytes;
 
-// A tensor of a file, i32 or f32; an array that is not defined where there is none of this name.
+// A tensor of a file, i64, i32 or f32; an array that is not defined where there is none of this name.
 inline sb::Array input_of(const sb::io::TensorFile& file, const std::string& name) {
   const std::optional<std::size_t> index = file.find(name);
   if (!index) return {};
   const sb::HostArray values = file.read(*index);
+  if (values.dtype == sb::i64) return sb::array(values.as<std::int64_t>(), values.shape);
   return values.dtype == sb::i32 ? sb::array(values.as<std::int32_t>(), values.shape)
                                  : sb::array(values.as<float>(), values.shape);
 }

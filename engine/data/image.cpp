@@ -37,8 +37,9 @@ std::vector<std::byte> background_pixel(const data::Field& field) {
     case Dtype::f32: std::ranges::fill(one.as<float>(), field.background); break;
     case Dtype::f64: std::ranges::fill(one.as<double>(), static_cast<double>(field.background)); break;
     case Dtype::i32: std::ranges::fill(one.as<std::int32_t>(), static_cast<std::int32_t>(field.background)); break;
+    case Dtype::i64: std::ranges::fill(one.as<std::int64_t>(), static_cast<std::int64_t>(field.background)); break;
     case Dtype::u8: std::ranges::fill(one.as<std::uint8_t>(), static_cast<std::uint8_t>(field.background)); break;
-    default: throw ArgumentError("transform: a background other than 0 needs f32, f64, i32 or u8");
+    default: throw ArgumentError("transform: a background other than 0 needs f32, f64, i32, i64 or u8");
   }
   return pixel;
 }

@@ -63,9 +63,6 @@ HostArray read_npy(const std::string& path) {
     const auto value =
         layout.kind == 'u' ? static_cast<std::int64_t>(bits) : static_cast<std::int64_t>(bits << unused) >> unused;
     dst[i] = static_cast<std::int32_t>(value);
-    if (dst[i] != value)
-      detail::throw_io("npy", path, static_cast<std::int64_t>(layout.start + i * width), "integers that fit 32 bits",
-                       std::to_string(value));
   }
   return array;
 }
@@ -81,6 +78,7 @@ void write_npy(const std::string& path, const HostArray& array) {
     case Dtype::bf16: descr = "<V2"; break;
     case Dtype::f64: descr = "<f8"; break;
     case Dtype::i32: descr = "<i4"; break;
+    case Dtype::i64: descr = "<i8"; break;
     case Dtype::u8: descr = "|u1"; break;
     case Dtype::bool_: descr = "|b1"; break;
   }

@@ -26,7 +26,7 @@ std::optional<Type> type_of(std::string_view descr) {
   if (descr == "u1") return Type{u8, 1, 'u'};
   if (descr == "b1") return Type{bool_, 1, 'b'};
   if (descr == "V2" || descr == "bfloat16") return Type{bf16, 2, 'V'};
-  if (descr == "i8") return Type{i32, 8, 'i', true};
+  if (descr == "i8") return Type{i64, 8, 'i'};
   if (descr == "i2") return Type{i32, 2, 'i', true};
   if (descr == "i1") return Type{i32, 1, 'i', true};
   if (descr == "u2") return Type{i32, 2, 'u', true};

@@ -14,6 +14,7 @@ void fill_value(std::span<std::byte> bytes, Dtype dtype, float value) {
     case Dtype::f32: std::ranges::fill(field.as<float>(), value); break;
     case Dtype::f64: std::ranges::fill(field.as<double>(), static_cast<double>(value)); break;
     case Dtype::i32: std::ranges::fill(field.as<std::int32_t>(), static_cast<std::int32_t>(value)); break;
+    case Dtype::i64: std::ranges::fill(field.as<std::int64_t>(), static_cast<std::int64_t>(value)); break;
     case Dtype::u8: std::ranges::fill(field.as<std::uint8_t>(), static_cast<std::uint8_t>(value)); break;
     default: std::memset(bytes.data(), 0, bytes.size()); break;  // value is 0: checked before
   }
@@ -113,10 +114,10 @@ class PadCollate final : public Collate {
       if (spec.shape.rank() == 0 || spec.shape[0] != first.shape[0] || spec.shape[0] == 0)
         throw ArgumentError("pad_collate: padded fields have a first axis of one size above 0, '" + spec.name +
                             "' is " + spec.shape.to_string() + " and '" + first.name + "' " + first.shape.to_string());
-      const bool takes_value = spec.dtype == f32 || spec.dtype == f64 || spec.dtype == i32 || spec.dtype == u8;
+      const bool takes_value = spec.dtype != f16 && spec.dtype != bf16 && spec.dtype != bool_;
       if (options_.value != 0 && !takes_value)
-        throw ArgumentError("pad_collate: a value other than 0 needs f32, f64, i32 or u8, '" + spec.name + "' is " +
-                            std::string(name_of(spec.dtype)));
+        throw ArgumentError("pad_collate: a value other than 0 needs f32, f64, i32, i64 or u8, '" + spec.name +
+                            "' is " + std::string(name_of(spec.dtype)));
       layout.longest = spec.shape[0];
     }
     return layout;

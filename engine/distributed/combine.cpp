@@ -15,6 +15,7 @@ constexpr std::size_t kBlock = 1024;  // elements that stay in the first cache w
 float widened(float value) { return value; }
 double widened(double value) { return value; }
 std::int32_t widened(std::int32_t value) { return value; }
+std::int64_t widened(std::int64_t value) { return value; }
 float widened(bfloat16_bits value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
 float widened(half_bits value) {
   // Exponent and mantissa moved to their places in f32, then the exponent's bias made right by a multiplication, which
@@ -102,6 +103,7 @@ void combine(Dtype dtype, const Combining& how, std::span<const std::byte* const
     case Dtype::f16: return combine_as<half_bits, float>(how, sources, dst, elements);
     case Dtype::bf16: return combine_as<bfloat16_bits, float>(how, sources, dst, elements);
     case Dtype::i32: return combine_as<std::int32_t, std::int32_t>(how, sources, dst, elements);
+    case Dtype::i64: return combine_as<std::int64_t, std::int64_t>(how, sources, dst, elements);
     case Dtype::u8:
     case Dtype::bool_: break;
   }

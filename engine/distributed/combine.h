@@ -14,7 +14,7 @@ namespace samebytes::distributed::detail {
 struct Combining {
   enum class Kind : std::uint8_t { weighted, max, min };
   Kind kind = Kind::weighted;
-  std::span<const double> weights;  // of each rank, for Kind::weighted; i32 takes them for 1
+  std::span<const double> weights;  // of each rank, for Kind::weighted; i32 and i64 take them for 1
 };
 
 // dst may be one of the sources. Throws ArgumentError for u8 and bool.

@@ -82,7 +82,7 @@ void Group::barrier() { static_cast<void>(all_gather(0.0)); }
 
 void Group::all_reduce(const Array& array, Reduction reduction) {
   check_array("all_reduce", array);
-  if (array.dtype() == u8 || array.dtype() == bool_ || (array.dtype() == i32 && reduction == Reduction::mean))
+  if (array.dtype() == u8 || array.dtype() == bool_ || (!is_floating(array.dtype()) && reduction == Reduction::mean))
     throw ArgumentError("all_reduce: " + std::string(name_of(array.dtype())) + " has no such reduction");
   if (size() == 1 || array.size() == 0) return;
   const Borrow view(array, true, __FILE__, __LINE__);

@@ -49,7 +49,7 @@ constexpr std::uint64_t kLargestSize = std::uint64_t{1} << 62;
 constexpr const char* kMetadataKey = "__metadata__";
 
 constexpr StoredDtype kStored[] = {{"F64", 8, f64}, {"F32", 4, f32}, {"F16", 2, f16},    {"BF16", 2, bf16},
-                                   {"I32", 4, i32}, {"U8", 1, u8},   {"BOOL", 1, bool_}, {"I64", 8, i32},
+                                   {"I32", 4, i32}, {"U8", 1, u8},   {"BOOL", 1, bool_}, {"I64", 8, i64},
                                    {"I16", 2, i32}, {"U16", 2, i32}, {"I8", 1, i32}};
 
 const char* stored_name(Dtype dtype) {
@@ -264,8 +264,6 @@ void TensorFile::read(std::size_t index, std::span<std::byte> dst) const {
     const auto value =
         is_signed ? static_cast<std::int64_t>(bits << unused) >> unused : static_cast<std::int64_t>(bits);
     const auto result = static_cast<std::int32_t>(value);
-    if (result != value)
-      state_->fail(entry.begin + i * width, "integers that fit 32 bits in '" + info.name + "'", std::to_string(value));
     std::memcpy(dst.data() + i * sizeof result, &result, sizeof result);
   }
 }

@@ -133,6 +133,7 @@ class OneNode final : public NodeWriter {
         case Dtype::f32: append(tensor.bytes, static_cast<float>(value)); break;
         case Dtype::f64: append(tensor.bytes, value); break;
         case Dtype::i32: append(tensor.bytes, static_cast<std::int32_t>(value)); break;
+        case Dtype::i64: append(tensor.bytes, static_cast<std::int64_t>(value)); break;
         case Dtype::u8: append(tensor.bytes, static_cast<std::uint8_t>(value)); break;
         case Dtype::bool_: append(tensor.bytes, static_cast<std::uint8_t>(value != 0)); break;
         case Dtype::f16:

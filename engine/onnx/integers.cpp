@@ -140,7 +140,10 @@ Item converted(const Call& call, Type to) {
     return ints_item(values, call.sizes(), to);
   }
   if (!from.host && to == Type::boolean) return item_of(not_equal(plain(from), full(Shape{}, 0.0, from.array.dtype())));
-  if (!from.host && (to == Type::i64 || to == Type::i32)) return item_of(astype(plain(from), i32), to);
+  if (!from.host && (to == Type::i64 || to == Type::i32)) {
+    const bool is_wide = to == Type::i64 && from.array.dtype() == i64;
+    return item_of(is_wide ? plain(from) : astype(plain(from), i32), to);
+  }
   return ints_item(ints_of(from), call.sizes(), to);
 }
 

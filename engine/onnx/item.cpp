@@ -47,6 +47,7 @@ Array uploaded(const Tensor& tensor) {
     case Dtype::f16: copy_in<half_bits>(result, tensor.bytes); break;
     case Dtype::bf16: copy_in<bfloat16_bits>(result, tensor.bytes); break;
     case Dtype::i32: copy_in<std::int32_t>(result, tensor.bytes); break;
+    case Dtype::i64: copy_in<std::int64_t>(result, tensor.bytes); break;
     case Dtype::u8: copy_in<std::uint8_t>(result, tensor.bytes); break;
     case Dtype::bool_: copy_in<bool>(result, tensor.bytes); break;
   }
@@ -144,6 +145,7 @@ Type type_of(Dtype dtype) {
     case Dtype::f16: return Type::f16;
     case Dtype::bf16: return Type::bf16;
     case Dtype::i32: return Type::i32;
+    case Dtype::i64: return Type::i64;
     case Dtype::u8: return Type::u8;
     case Dtype::bool_: return Type::boolean;
   }
@@ -287,6 +289,7 @@ Tensor on_host(const Item& item) {
       case Dtype::f16: tensor.bytes = copy_out<half_bits>(array); break;
       case Dtype::bf16: tensor.bytes = copy_out<bfloat16_bits>(array); break;
       case Dtype::i32: tensor.bytes = copy_out<std::int32_t>(array); break;
+      case Dtype::i64: tensor.bytes = copy_out<std::int64_t>(array); break;
       case Dtype::u8: tensor.bytes = copy_out<std::uint8_t>(array); break;
       case Dtype::bool_: tensor.bytes = copy_out<bool>(array); break;
     }

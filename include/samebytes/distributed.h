@@ -72,8 +72,8 @@ class Group {
   int local_rank() const;  // among the processes of this machine
 
   void barrier();
-  // In place, for leaves and cells of f32, f64, f16, bf16 or i32; the same shapes on every rank. f16 and bf16 are
-  // summed in f32 and rounded once; a mean of i32 is an ArgumentError.
+  // In place, for leaves and cells of f32, f64, f16, bf16, i32 or i64; the same shapes on every rank. f16 and bf16 are
+  // summed in f32 and rounded once; a mean of i32 or i64 is an ArgumentError.
   void all_reduce(const Array& array, Reduction reduction = Reduction::sum);
   void all_reduce(std::span<double> values, Reduction reduction = Reduction::sum);
   // The bytes of `root`'s array, or its text, on every rank. Throws ArgumentError for a root that there is not.

@@ -47,7 +47,7 @@ struct Tensor {
   std::vector<std::byte> bytes;
 };
 
-// A floating input is an Array. An integer or bool one is a Tensor, or an Array of i32, u8 or bool where that is
+// A floating input is an Array. An integer or bool one is a Tensor, or an Array of i32, i64, u8 or bool where that is
 // enough.
 using Value = std::variant<Array, Tensor>;
 

@@ -38,7 +38,8 @@ inline DLDataType dlpack_type(Dtype dtype) {
     case Dtype::f64:
     case Dtype::f16: return {kDLFloat, bits, 1};
     case Dtype::bf16: return {kDLBfloat, bits, 1};
-    case Dtype::i32: return {kDLInt, bits, 1};
+    case Dtype::i32:
+    case Dtype::i64: return {kDLInt, bits, 1};
     case Dtype::u8: return {kDLUInt, bits, 1};
     case Dtype::bool_: return {kDlpackBool, bits, 1};
   }
@@ -47,7 +48,8 @@ inline DLDataType dlpack_type(Dtype dtype) {
 
 // The element type that has these bytes; empty where there is none.
 inline std::optional<Dtype> dtype_of_dlpack(const DLDataType& type) {
-  for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::f16, Dtype::bf16, Dtype::i32, Dtype::u8, Dtype::bool_}) {
+  for (const Dtype dtype :
+       {Dtype::f32, Dtype::f64, Dtype::f16, Dtype::bf16, Dtype::i32, Dtype::i64, Dtype::u8, Dtype::bool_}) {
     const DLDataType known = dlpack_type(dtype);
     if (known.code == type.code && known.bits == type.bits && type.lanes == 1) return dtype;
   }
@@ -92,7 +94,7 @@ inline DlpackTensor to_dlpack(const Array& array, const DlpackOptions& options =
 
 // An array over the tensor's bytes; the deleter runs once nothing uses them any more, also if this throws. `verdict`
 // receives whether the bytes were adopted or copied, and why. Throws ArgumentError for a tensor that is not in the
-// host's memory, for an element type that an Array does not have (64-bit integers among them), for bytes that the
+// host's memory, for an element type that an Array does not have (16-bit integers among them), for bytes that the
 // engine holds already, of an earlier tensor for example, and for a negative size.
 inline Array from_dlpack(DlpackTensor tensor, Adoption* verdict = nullptr) {
   if (tensor == nullptr) throw ArgumentError("from_dlpack: expected a tensor, got a null pointer");
@@ -107,7 +109,7 @@ inline Array from_dlpack(DlpackTensor tensor, Adoption* verdict = nullptr) {
   const std::optional<Dtype> dtype = dtype_of_dlpack(given.dtype);
   if (!dtype)
     throw ArgumentError(
-        "from_dlpack: expected float16, bfloat16, float32, float64, int32, uint8 or bool, got type code " +
+        "from_dlpack: expected float16, bfloat16, float32, float64, int32, int64, uint8 or bool, got type code " +
         std::to_string(given.dtype.code) + " with " + std::to_string(given.dtype.bits) + " bits and " +
         std::to_string(given.dtype.lanes) + " lanes; convert the tensor first");
   if (given.ndim < 0 || given.ndim > Shape::kMaxRank)

@@ -46,7 +46,7 @@ struct TensorInfo {
   std::size_t bytes() const { return static_cast<std::size_t>(shape.size()) * bytes_of(dtype); }
 };
 
-// An open file with a completely checked header. I64, I16, U16 and I8 become i32. Use it from one thread at a time.
+// An open file with a completely checked header. I16, U16 and I8 become i32. Use it from one thread at a time.
 class TensorFile {
  public:
   // Throws IoError for a missing or damaged file and for an unsupported dtype (such as F8_E4M3).
@@ -60,13 +60,13 @@ class TensorFile {
   const Metadata& metadata() const;                // sorted by key
   std::optional<std::size_t> find(const std::string& name) const;
   // Reads tensor `index` into dst. Throws ArgumentError if the size of dst differs, IoError if the file has been
-  // truncated or an integer does not fit in 32 bits.
+  // truncated.
   void read(std::size_t index, std::span<std::byte> dst) const;
   HostArray read(std::size_t index) const;
   // Tensor `index` as an array over the pages of the file, which stay mapped as long as an array needs them: nothing is
   // read before somebody touches it, and what is written stays in the program. Copied where the device does not read
   // host memory (`verdict` says which, as adopt()), and for tensors whose offset is no multiple of their elements'
-  // size. Throws ArgumentError for a tensor without elements and for integers other than I32 and U8, IoError if the
+  // size. Throws ArgumentError for a tensor without elements and for I16, U16 and I8, IoError if the
   // file cannot be mapped. A file that another program shortens meanwhile ends this one, as with every mapped file.
   Array map(std::size_t index, Adoption* verdict = nullptr) const;
   // Gives the memory of a mapped tensor back to the system: who touches its pages again reads the file again, and what
