@@ -79,8 +79,8 @@ TEST(NpyMap, refuses_what_cannot_be_used_as_it_lies) {
   expect_io_error(act, path, 72, {"12 bytes", "found 8"});
   put(path, npy("{'descr':'>f4','fortran_order':False,'shape':(2,)}    ", "12345678"));
   expect_io_error(act, path, 64, {"little-endian"});
-  put(path, npy("{'descr':'<i8','fortran_order':False,'shape':(1,)}    ", "12345678"));
-  expect_io_error(act, path, 64, {"no conversion", "64-bit integers"});
+  put(path, npy("{'descr':'<i2','fortran_order':False,'shape':(4,)}    ", "12345678"));
+  expect_io_error(act, path, 64, {"no conversion", "16-bit integers"});
   put(path, npy("{'descr':'<f4','fortran_order':True,'shape':(2,1)}    ", "12345678"));
   expect_io_error(act, path, 64, {"C order", "Fortran order"});
   put(path, npy("{'descr':'<f4','fortran_order':False,'shape':(2,)} ", "12345678"));

@@ -86,7 +86,7 @@ TEST(Safetensors, writes_the_documented_layout) {
   EXPECT_EQ(std::memcmp(text.data() + 8 + length, wide.data(), 8), 0);
 }
 
-TEST(Safetensors, gives_narrow_and_wide_integers_as_i32) {
+TEST(Safetensors, gives_narrow_integers_as_i32_and_wide_ones_as_i64) {
   const TemporaryFolder folder;
   const std::string path = folder / "x";
   using namespace std::string_literals;
@@ -95,11 +95,16 @@ TEST(Safetensors, gives_narrow_and_wide_integers_as_i32) {
                     "\xff\xff\xff\xff\xff\xff\xff\xff"s + "\xff\xff" + "\x80"));
   const TensorFile file(path);
   ASSERT_EQ(file.tensors().size(), 3u);
-  EXPECT_EQ(file.read(0).as<std::int32_t>()[0], -1);
+  EXPECT_EQ(file.read(0).as<std::int64_t>()[0], -1);
   EXPECT_EQ(file.read(1).as<std::int32_t>()[0], 65535);
   EXPECT_EQ(file.read(2).as<std::int32_t>()[0], -128);
   put(path, file_of(R"({"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", "\0\0\0\0\1\0\0\0"s));
-  expect_io_error(path, 8 + 54, {"32 bits", "4294967296"});
+  const HostArray wide = TensorFile(path).read(0);
+  EXPECT_EQ(wide.as<std::int64_t>()[0], std::int64_t{1} << 32);
+  const TensorView views[] = {{"b", i64, Shape{1}, wide.bytes}};
+  save_tensors(path, views);
+  EXPECT_EQ(TensorFile(path).read(0).dtype, i64);
+  EXPECT_EQ(TensorFile(path).read(0).bytes, wide.bytes);
 }
 
 TEST(Safetensors, reports_damage_with_offset_and_expectation) {

@@ -66,7 +66,8 @@ onnx.checker.check_model(path, full_check=True)
 session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
 given = session.get_inputs()[0]
 x = numpy.fromfile(folder + "/in.bin", numpy.float32).reshape(given.shape)
-x = x.astype({"tensor(float)": numpy.float32, "tensor(int32)": numpy.int32}[given.type])
+x = x.astype({"tensor(float)": numpy.float32, "tensor(int32)": numpy.int32,
+              "tensor(int64)": numpy.int64}[given.type])
 y = session.run(None, {given.name: x})[0].astype(numpy.float32).ravel()
 numpy.testing.assert_allclose(numpy.fromfile(folder + "/out.bin", numpy.float32), y, 1e-3, 1e-4)
 )py";
@@ -160,6 +161,8 @@ TEST(OnnxSave, a_gpt_keeps_its_numbers) {
   for (std::int32_t i = 0; i < 24; ++i) ids.push_back(i * 7 % 40);
   const auto file = round_trip(net, array(ids, {2, 12}), "gpt");
   EXPECT_EQ(file.graph().input(0).type().tensor_type().elem_type(), 6) << "ids stay integers";
+  const auto wide = round_trip(net, astype(array(ids, {2, 12}), i64), "gpt of i64");
+  EXPECT_EQ(wide.graph().input(0).type().tensor_type().elem_type(), 7) << "and those of 64 bits have 64";
 }
 
 TEST(OnnxSave, a_function_of_several_inputs_and_results_is_written_with_its_names) {
@@ -440,17 +443,22 @@ TEST(OnnxSave, arithmetic_of_ids_is_written_as_it_is_computed) {
   maker.output("y");
   maker.output("z");
   Model model = load(maker.saved(folder));
-  const auto ids = [](std::vector<std::int32_t> values) { return array(values, {2, 4}); };
+  const auto ids = [](const std::vector<std::int32_t>& values, Dtype dtype) {
+    return astype(array(values, {2, 4}), dtype);
+  };
   const Traced traced = [&](std::span<const Array> in) -> std::vector<Array> {
     const auto made = model.run({{"ids", in[0]}});
     return {std::get<Array>(made.at("y")), std::get<Array>(made.at("z"))};
   };
-  const Array first = ids({1, 2, 5, 0, 3, 0, 4, 0}), other = ids({6, 0, 2, 2, 1, 1, 3, 5});
-  save(folder / "saved.onnx", traced, {&first, 1}, model.state(), {{"ids"}, {"y", "z"}});
-  Model again = load(folder / "saved.onnx");
-  for (const char* name : {"y", "z"})
-    expect_close(std::get<Array>(again.run({{"ids", other}}).at(name)),
-                 std::get<Array>(model.run({{"ids", other}}).at(name)), name);
+  for (const Dtype dtype : {i32, i64}) {
+    const Array first = ids({1, 2, 5, 0, 3, 0, 4, 0}, dtype), other = ids({6, 0, 2, 2, 1, 1, 3, 5}, dtype);
+    const std::string path = folder / (std::string(name_of(dtype)) + ".onnx");
+    save(path, traced, {&first, 1}, model.state(), {{"ids"}, {"y", "z"}});
+    Model again = load(path);
+    for (const char* name : {"y", "z"})
+      expect_close(std::get<Array>(again.run({{"ids", other}}).at(name)),
+                   std::get<Array>(model.run({{"ids", other}}).at(name)), name);
+  }
 }
 
 TEST(OnnxSave, an_output_may_have_a_name_that_values_inside_would_get) {

@@ -218,10 +218,11 @@ TEST_P(ArrayShellTest, a_tie_of_maximum_shares_the_gradient) {
 }
 
 TEST_P(ArrayShellTest, takes_values_of_every_type_and_prints_whole_numbers_whole) {
-  EXPECT_EQ(array(std::vector<std::int64_t>{1, -2, 16777217}, {3}).to_string(), "i32 [3] {1, -2, 16777217}");
+  EXPECT_EQ(array(std::vector<std::int64_t>{1, -2, 16777217}, {3}).to_string(), "i64 [3] {1, -2, 16777217}");
+  EXPECT_EQ(array<std::int64_t>({INT64_MIN, INT64_MAX}).to_string(),
+            "i64 [2] {-9223372036854775808, 9223372036854775807}");
   EXPECT_EQ(array<std::int64_t>({5}).to_vector<std::int64_t>(), std::vector<std::int64_t>{5});
-  EXPECT_ERROR(array<std::int64_t>({1, 3'000'000'000}), ArgumentError,
-               "array: whole numbers are kept as i32, element 1 is 3000000000; give doubles where f64 is enough");
+  EXPECT_EQ(array(std::vector<std::int32_t>{1}, {1}).dtype(), i32);
   const Array truths = array(std::vector<bool>{true, false}, {2});
   EXPECT_EQ(truths.dtype(), bool_);
   EXPECT_EQ(truths.to_vector<bool>(), (std::vector<bool>{true, false}));
@@ -232,44 +233,45 @@ TEST_P(ArrayShellTest, takes_values_of_every_type_and_prints_whole_numbers_whole
 
 // The rows of docs/types.md.
 TEST_P(ArrayShellTest, types_of_results_are_those_of_the_table) {
-  const Dtype all_types[] = {bool_, u8, i32, f16, bf16, f32};
-  const Dtype promoted[6][6] = {{bool_, u8, i32, f16, bf16, f32},   {u8, u8, i32, f16, bf16, f32},
-                                {i32, i32, i32, f16, bf16, f32},    {f16, f16, f16, f16, f32, f32},
-                                {bf16, bf16, bf16, f32, bf16, f32}, {f32, f32, f32, f32, f32, f32}};
+  const Dtype all_types[] = {bool_, u8, i32, i64, f16, bf16, f32};
+  const Dtype promoted[7][7] = {{bool_, u8, i32, i64, f16, bf16, f32}, {u8, u8, i32, i64, f16, bf16, f32},
+                                {i32, i32, i32, i64, f16, bf16, f32},  {i64, i64, i64, i64, f16, bf16, f32},
+                                {f16, f16, f16, f16, f16, f32, f32},   {bf16, bf16, bf16, bf16, f32, bf16, f32},
+                                {f32, f32, f32, f32, f32, f32, f32}};
   const auto one = [](Dtype dtype) { return ones({2}, dtype); };
-  for (int i = 0; i < 6; ++i)
-    for (int j = 0; j < 6; ++j) {
+  for (int i = 0; i < 7; ++i)
+    for (int j = 0; j < 7; ++j) {
       const Array a = one(all_types[i]), b = one(all_types[j]);
       const auto pair = std::string(name_of(all_types[i])) + " " + std::string(name_of(all_types[j]));
       for (const Array& c : {a * b, maximum(a, b), where(a == b, a, b)}) EXPECT_EQ(c.dtype(), promoted[i][j]) << pair;
-      const Dtype quotient = i < 3 && j < 3 ? f32 : promoted[i][j];
+      const Dtype quotient = i < 4 && j < 4 ? f32 : promoted[i][j];
       EXPECT_EQ((a / b).dtype(), quotient) << pair;
       EXPECT_EQ((a < b).dtype(), bool_) << pair;
     }
   const struct {
     const char* what;
     Array (*f)(const Array&);
-    Dtype want[6];  // of bool, u8, i32, f16, bf16, f32
-  } rows[] = {{"a + 1", [](const Array& a) { return a + 1; }, {i32, u8, i32, f16, bf16, f32}},
-              {"5 - a", [](const Array& a) { return 5 - a; }, {i32, u8, i32, f16, bf16, f32}},
-              {"a * 1.0", [](const Array& a) { return a * 1.0; }, {f32, f32, f32, f16, bf16, f32}},
-              {"a / 2", [](const Array& a) { return a / 2; }, {f32, f32, f32, f16, bf16, f32}},
-              {"clip", [](const Array& a) { return clip(a, 0, 3); }, {i32, u8, i32, f16, bf16, f32}},
-              {"clip, floating", [](const Array& a) { return clip(a, 0.5, 3); }, {f32, f32, f32, f16, bf16, f32}},
-              {"maximum", [](const Array& a) { return maximum(a, 0); }, {i32, u8, i32, f16, bf16, f32}},
-              {"where", [](const Array& a) { return where(a > 0, a, 0); }, {i32, u8, i32, f16, bf16, f32}},
-              {"remainder", [](const Array& a) { return remainder(a, 2); }, {i32, u8, i32, f16, bf16, f32}},
-              {"relu", [](const Array& a) { return relu(a); }, {bool_, u8, i32, f16, bf16, f32}},
-              {"abs", [](const Array& a) { return abs(a); }, {bool_, u8, i32, f16, bf16, f32}},
-              {"floor", [](const Array& a) { return floor(a); }, {bool_, u8, i32, f16, bf16, f32}},
-              {"sum", [](const Array& a) { return sum(a); }, {i32, i32, i32, f16, bf16, f32}},
-              {"max", [](const Array& a) { return max(a); }, {bool_, u8, i32, f16, bf16, f32}},
-              {"mean", [](const Array& a) { return mean(a); }, {f32, f32, f32, f16, bf16, f32}},
-              {"exp", [](const Array& a) { return exp(a); }, {f32, f32, f32, f16, bf16, f32}},
-              {"isnan", [](const Array& a) { return isnan(a); }, {bool_, bool_, bool_, bool_, bool_, bool_}},
-              {"argmax", [](const Array& a) { return argmax(a); }, {i32, i32, i32, i32, i32, i32}}};
+    Dtype want[7];  // of bool, u8, i32, i64, f16, bf16, f32
+  } rows[] = {{"a + 1", [](const Array& a) { return a + 1; }, {i32, u8, i32, i64, f16, bf16, f32}},
+              {"5 - a", [](const Array& a) { return 5 - a; }, {i32, u8, i32, i64, f16, bf16, f32}},
+              {"a * 1.0", [](const Array& a) { return a * 1.0; }, {f32, f32, f32, f32, f16, bf16, f32}},
+              {"a / 2", [](const Array& a) { return a / 2; }, {f32, f32, f32, f32, f16, bf16, f32}},
+              {"clip", [](const Array& a) { return clip(a, 0, 3); }, {i32, u8, i32, i64, f16, bf16, f32}},
+              {"clip, floating", [](const Array& a) { return clip(a, 0.5, 3); }, {f32, f32, f32, f32, f16, bf16, f32}},
+              {"maximum", [](const Array& a) { return maximum(a, 0); }, {i32, u8, i32, i64, f16, bf16, f32}},
+              {"where", [](const Array& a) { return where(a > 0, a, 0); }, {i32, u8, i32, i64, f16, bf16, f32}},
+              {"remainder", [](const Array& a) { return remainder(a, 2); }, {i32, u8, i32, i64, f16, bf16, f32}},
+              {"relu", [](const Array& a) { return relu(a); }, {bool_, u8, i32, i64, f16, bf16, f32}},
+              {"abs", [](const Array& a) { return abs(a); }, {bool_, u8, i32, i64, f16, bf16, f32}},
+              {"floor", [](const Array& a) { return floor(a); }, {bool_, u8, i32, i64, f16, bf16, f32}},
+              {"sum", [](const Array& a) { return sum(a); }, {i32, i32, i32, i64, f16, bf16, f32}},
+              {"max", [](const Array& a) { return max(a); }, {bool_, u8, i32, i64, f16, bf16, f32}},
+              {"mean", [](const Array& a) { return mean(a); }, {f32, f32, f32, f32, f16, bf16, f32}},
+              {"exp", [](const Array& a) { return exp(a); }, {f32, f32, f32, f32, f16, bf16, f32}},
+              {"isnan", [](const Array& a) { return isnan(a); }, {bool_, bool_, bool_, bool_, bool_, bool_, bool_}},
+              {"argmax", [](const Array& a) { return argmax(a); }, {i32, i32, i32, i32, i32, i32, i32}}};
   for (const auto& row : rows)
-    for (int i = 0; i < 6; ++i)
+    for (int i = 0; i < 7; ++i)
       EXPECT_EQ(row.f(one(all_types[i])).dtype(), row.want[i]) << row.what << " of " << name_of(all_types[i]);
   const Array n = array<std::int32_t>({-7, 2, 2'000'000'001});
   EXPECT_EQ((n - 1).to_vector<std::int32_t>(), (std::vector<std::int32_t>{-8, 1, 2'000'000'000}));
@@ -279,6 +281,8 @@ TEST_P(ArrayShellTest, types_of_results_are_those_of_the_table) {
   EXPECT_TRUE(all_close(take(array({5, 6, 7}), n[{slice(1, 2)}] * 1 - 1), Values{6}, 0));
   EXPECT_ERROR(one(u8) + 300, ArgumentError,
                "add: the number must fit u8, got 300; convert a with astype(a, i32), a is u8 [2]");
+  EXPECT_ERROR(one(i32) + 3'000'000'000, ArgumentError,
+               "add: the number must fit i32, got 3000000000; convert a with astype(a, i64), a is i32 [2]");
 }
 
 TEST_P(ArrayShellTest, remainders_of_doubles_stand_alone) {

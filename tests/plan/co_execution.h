@@ -28,6 +28,7 @@ inline std::vector<std::byte> bytes_of_array(const Array& a) {
     case Dtype::f16:
     case Dtype::bf16: return copy(astype(a, f32).to_vector<float>());
     case Dtype::i32: return copy(a.to_vector<std::int32_t>());
+    case Dtype::i64: return copy(a.to_vector<std::int64_t>());
     case Dtype::u8:
     case Dtype::bool_: return copy(a.to_vector<std::uint8_t>());
     default: return copy(a.to_vector<float>());
