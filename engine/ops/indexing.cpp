@@ -1,5 +1,6 @@
 // Elements by their numbers. Moves are one kernel; the gradient of take and embedding sorts the indices (a counting
-// sort), then each row of the result sums its own. Kernels: cl/*/indexing.cl.
+// sort), then each row of the result sums its own. Kernels: cl/*/indexing.cl. Over 400 lines because all of them share
+// how an index stands for a place.
 #include "samebytes/ops/indexing.h"
 
 #include <limits>
@@ -11,6 +12,7 @@
 #include "graph/written.h"
 #include "ops/dtypes.h"
 #include "ops/indexing.h"
+#include "ops/pointwise.h"
 #include "ops/rows.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
@@ -19,6 +21,13 @@ namespace samebytes {
 
 namespace detail {
 namespace {
+
+// clang-format off
+extern const PointwiseRow kClipToInts;
+const PointwiseRow kClipToInts{"clip_to_ints", 1, 0,
+  "SB_WHERE(SB_TRUTH($0 > (SB_TYPE)(2147483647)), (SB_TYPE)(2147483647), SB_WHERE(SB_TRUTH($0 < -(SB_TYPE)(2147483647)), -(SB_TYPE)(2147483647), $0))",
+  "Max(Min($0,2147483647),-2147483647)", PointwiseRow::Result::same, nullptr, PointwiseRow::kAllFlat};
+// clang-format on
 
 constexpr int kNoIndex = -1;  // no index is left out
 
@@ -316,7 +325,7 @@ void write_scatter(NodeWriter& w, int axis, const char* reduction, const std::st
 
 Array as_i32(const Array& numbers) {
   if (numbers.dtype() != i64) return as_dtype(numbers, i32);
-  return astype(clip(numbers, INT32_MIN, INT32_MAX), i32);
+  return astype(apply_row<kClipToInts>({numbers}), i32);
 }
 
 Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct) {
