@@ -494,14 +494,18 @@ class Writer {
   // The members' values from the inputs' a0, a1, ..., and their stores.
   std::string results(bool full) const {
     std::string t;
-    if (members_.empty()) return t + store(0, kernel_.inputs.empty() ? zero() : "a0", full);
+    if (members_.empty()) return t + store(0, kernel_.inputs.empty() ? zero(vector_kind(plain_dtype_)) : "a0", full);
     for (const Node* member : members_) t += member_text(*member);
     for (std::size_t k = 0; k < kernel_.outputs.size(); ++k)
       t += store(k, "v" + std::to_string(inside_.at(kernel_.outputs[k])), full);
     return t;
   }
 
-  std::string zero() const { return "(" + vector_type(vector_kind(plain_dtype_)) + ")(0)"; }
+  static std::string zero(VectorKind kind) { return "(" + vector_type(kind) + ")(0)"; }
+  // Of whole numbers, which wrap around: the compiler must not conclude that a + 1 is above a.
+  static std::string wrapped(VectorKind kind, const std::string& a, const std::string& sign, const std::string& b) {
+    return (kind == VectorKind::longs ? "SB_WRAPPED_L(" : "SB_WRAPPED_I(") + a + ", " + sign + ", " + b + ")";
+  }
 
   std::string operand(const Node& member, std::size_t i, VectorKind kind) const {
     const Node* input = member.inputs[i].node.get();
@@ -527,10 +531,14 @@ class Writer {
       case Expression::Kind::place: return place_in(*member.inputs[at.index].node);
       case Expression::Kind::number: return "REAL_C(" + at.word + ")";
       case Expression::Kind::whole: return at.word;
-      case Expression::Kind::zero: return "(" + vector_type(kind) + ")(0)";
+      case Expression::Kind::zero: return zero(kind);
       case Expression::Kind::cast: return "(" + vector_type(kind) + ")(" + part(0) + ")";
-      case Expression::Kind::negate: return "(-" + part(0) + ")";
-      case Expression::Kind::binary: return "(" + part(0) + " " + at.word + " " + part(1) + ")";
+      case Expression::Kind::negate:
+        return kind == VectorKind::reals ? "(-" + part(0) + ")" : wrapped(kind, zero(kind), "-", part(0));
+      case Expression::Kind::binary:
+        if (kind != VectorKind::reals && (at.word == "+" || at.word == "-" || at.word == "*"))
+          return wrapped(kind, part(0), at.word, part(1));
+        return "(" + part(0) + " " + at.word + " " + part(1) + ")";
       case Expression::Kind::call: break;
     }
     std::string t = at.is_call("SB_TRUTH") ? truth(kind) : at.word;
