@@ -240,7 +240,7 @@ TEST_P(PretrainedTest, the_loss_of_texts_is_that_of_their_logits_for_tokens_that
   }
   const auto model = fresh(decoder_config("llama", "LlamaForCausalLM"));
   EXPECT_ERROR(models::text_loss(*model, {.x = ids_of({1, 2})}, ids_of({1, 2, 3})), ArgumentError,
-               "text_loss: expected labels as i32 [1, 2], got i32 [1, 3]");
+               "text_loss: expected labels as i32 or i64 [1, 2], got i32 [1, 3]");
   EXPECT_ERROR(models::text_loss(*fresh(encoder_config("bert", "BertModel")), {.x = ids_of({1, 2})}, ids_of({1, 2})),
                ArgumentError, "text_loss: bert is no decoder");
 }
@@ -261,7 +261,7 @@ TEST_P(PretrainedTest, texts_of_one_row_compute_what_each_does_by_itself) {
                "gpt2: texts need rotary positions; give each text its own row");
   const auto llama = fresh(decoder_config("llama", "LlamaForCausalLM"));
   EXPECT_ERROR(llama->run({.x = ids_of({1, 2}), .texts = ids_of({0, 1, 2})}), ArgumentError,
-               "llama: expected texts as i32 [1, 2], got i32 [1, 3]");
+               "llama: expected texts as i32 or i64 [1, 2], got i32 [1, 3]");
 }
 
 TEST_P(PretrainedTest, greedy_text_is_that_of_whole_texts_and_ends_at_the_end_token) {
@@ -369,7 +369,8 @@ TEST_P(PretrainedTest, what_a_model_cannot_do_is_an_error_that_says_so) {
   const std::vector<std::int32_t> prompt{1};
   EXPECT_ERROR((models::generate(*encoder, prompt)), ArgumentError, "generate: expected a decoder, got bert");
   EXPECT_ERROR((encoder->make_cache(1, 4)), ArgumentError, "bert: expected a decoder for a cache, this model is none");
-  EXPECT_ERROR(((*encoder)(zeros({1, 3}))), ArgumentError, "bert: expected token ids, i32 [N, T], got f32 [1, 3]");
+  EXPECT_ERROR(((*encoder)(zeros({1, 3}))), ArgumentError,
+               "bert: expected token ids, i32 or i64 [N, T], got f32 [1, 3]");
   EXPECT_ERROR(((*encoder)(zeros({1, 33}, i32))), ArgumentError, "bert: expected at most 32 tokens, got 33");
   const auto vit = fresh(image_models()[1]);
   EXPECT_ERROR(((*vit)(zeros({1, 9, 8, 3}))), ArgumentError,

@@ -309,7 +309,7 @@ TEST_P(AttentionTest, wrong_arguments_are_refused) {
   EXPECT_ERROR((scaled_dot_product_attention(q, k, k, {.offset = 1})), ArgumentError,
                (std::string(kOp) + "the offset belongs to causal attention, which was not asked for").c_str());
   EXPECT_ERROR((scaled_dot_product_attention(q, k, k, {.lengths = zeros({2})})), ArgumentError,
-               (std::string(kOp) + "lengths must be one i32 for each of the batch, lengths is f32 [2]").c_str());
+               (std::string(kOp) + "lengths must be one i32 or i64 for each of the batch, lengths is f32 [2]").c_str());
   EXPECT_ERROR((packed_attention(zeros({1, 2, 7, 4}), 4)), ArgumentError,
                "packed_attention: with 4 heads of q the others must be as many of k as of v, and divide them, qkv is "
                "f32 [1, 2, 7, 4]");

@@ -205,7 +205,7 @@ TEST_P(CrossEntropy, wrong_arguments_are_refused) {
   EXPECT_ERROR((cross_entropy(logits, ones({4}))), ArgumentError,
                "cross_entropy: target must be [4, 3] for probabilities, logits is f32 [4, 3], target is f32 [4]");
   EXPECT_ERROR((cross_entropy(logits, full({4}, 0, bool_))), ArgumentError,
-               "cross_entropy: target must be i32 or u8 labels or floating probabilities, target is bool [4]");
+               "cross_entropy: target must be i32, i64 or u8 labels or floating probabilities, target is bool [4]");
   EXPECT_ERROR(((cross_entropy(logits, target, {.label_smoothing = 1.0f}))), ArgumentError,
                "cross_entropy: label_smoothing must be in [0, 1), got 1.000000");
   EXPECT_ERROR(((cross_entropy(logits, logits, {.ignore_index = 1}))), ArgumentError,

@@ -276,7 +276,8 @@ TEST_P(IndexingTest, wrong_arguments_are_refused) {
   const Array table = zeros({4, 3}), ids = index_array({1, 2}, {2});
   EXPECT_ERROR((embedding(ids, zeros({4}))), ArgumentError,
                "embedding: needs a floating table of two axes, table is f32 [4]");
-  EXPECT_ERROR((embedding(zeros({2}), table)), ArgumentError, "embedding: needs i32 or u8 indices, ids is f32 [2]");
+  EXPECT_ERROR((embedding(zeros({2}), table)), ArgumentError,
+               "embedding: needs i32, i64 or u8 indices, ids is f32 [2]");
   EXPECT_ERROR((embedding(ids, table, 4)), ArgumentError,
                "embedding: padding_index must be a row of the table, got 4, table is f32 [4, 3]");
   EXPECT_ERROR((embedding(ids, zeros({0, 3}))), ArgumentError, "embedding: needs elements to take, a is f32 [0, 3]");

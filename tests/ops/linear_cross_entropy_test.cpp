@@ -211,7 +211,7 @@ TEST_P(LinearCrossEntropyTest, wrong_arguments_say_what_is_wrong) {
   EXPECT_ERROR(linear_cross_entropy(x, zeros({5}), labels), ArgumentError,
                "linear_cross_entropy: weight must be floating [classes, in], weight is f32 [5]");
   EXPECT_ERROR(linear_cross_entropy(x, weight, zeros({4})), ArgumentError,
-               "linear_cross_entropy: needs i32 or u8 labels, labels is f32 [4]");
+               "linear_cross_entropy: needs i32, i64 or u8 labels, labels is f32 [4]");
   EXPECT_ERROR(linear_cross_entropy(x, weight, zeros({3}, i32)), ArgumentError,
                "linear_cross_entropy: labels must be [4], x is f32 [4, 3], labels is i32 [3]");
   EXPECT_ERROR((linear_cross_entropy(x, weight, labels, {.bias = zeros({4})})), ArgumentError,

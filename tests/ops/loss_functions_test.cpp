@@ -318,9 +318,9 @@ TEST_P(LossFunctions, wrong_arguments_are_named) {
   EXPECT_ERROR(smooth_l1_loss(a, a, {.beta = -1}), ArgumentError,
                "smooth_l1_loss: beta must be 0 or more, got -1.000000");
   EXPECT_ERROR(nll_loss(a, zeros({3}, i32)), ArgumentError,
-               "nll_loss: target must be i32 or u8 [2], log_probability is f32 [2, 3], target is i32 [3]");
+               "nll_loss: target must be i32, i64 or u8 [2], log_probability is f32 [2, 3], target is i32 [3]");
   EXPECT_ERROR(nll_loss(a, zeros({2})), ArgumentError,
-               "nll_loss: target must be i32 or u8 [2], log_probability is f32 [2, 3], target is f32 [2]");
+               "nll_loss: target must be i32, i64 or u8 [2], log_probability is f32 [2, 3], target is f32 [2]");
   EXPECT_ERROR(nll_loss(a, label, {.class_weight = ones({2})}), ArgumentError,
                "nll_loss: class_weight must be floating [3], class_weight is f32 [2]");
   EXPECT_ERROR(multi_margin_loss(a, label, {.p = 3}), ArgumentError, "multi_margin_loss: p must be 1 or 2, got 3");

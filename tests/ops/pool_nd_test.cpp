@@ -314,7 +314,7 @@ TEST_P(PoolNdTest, wrong_arguments_are_named) {
   EXPECT_ERROR(lp_pool2d(zeros({1, 4, 4, 3}), 0), ArgumentError,
                "lp_pool2d: expected a finite p above 0, got 0.000000");
   EXPECT_ERROR(max_unpool2d(zeros({1, 2, 2, 1}), zeros({1, 2, 2, 1}), 4, 4), ArgumentError,
-               "max_unpool2d: expected i32 indices of src's shape, indices is f32 [1, 2, 2, 1]");
+               "max_unpool2d: expected i32 or i64 indices of src's shape, indices is f32 [1, 2, 2, 1]");
   EXPECT_ERROR(max_unpool1d(zeros({1, 2, 1}), zeros({1, 2, 1}, i32), 0), ArgumentError,
                "max_unpool1d: the result must have at least one place along each axis, src is f32 [1, 2, 1]");
 }

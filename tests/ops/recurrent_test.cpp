@@ -213,7 +213,7 @@ TEST_P(RecurrentTest, wrong_arguments_are_refused) {
   EXPECT_ERROR(((lstm(x, {ih, hh}, {.h0 = zeros({3, 2})}))), ArgumentError,
                "lstm: x f32 [2, 3, 4] and 2 hidden units need h0 [2, 2], h0 is f32 [3, 2]");
   EXPECT_ERROR(((lstm(x, {ih, hh}, {.lengths = zeros({2})}))), ArgumentError,
-               "lstm: needs a length of i32 for each sequence, lengths is f32 [2]");
+               "lstm: needs a length of i32 or i64 for each sequence, lengths is f32 [2]");
   EXPECT_ERROR(((gru(x, {zeros({6, 4}), zeros({6, 2})}, {.c0 = zeros({2, 2})}))), ArgumentError,
                "gru: has no cell state, c0 is f32 [2, 2]");
 }

@@ -207,7 +207,7 @@ TEST_P(ScatterTest, wrong_arguments_are_named) {
   const Array a = zeros({3, 2}), index = zeros({1, 2}, i32);
   EXPECT_ERROR(scatter(a, 0, index, zeros({1, 2}, i32)), ArgumentError, "scatter: needs src of f32, src is i32 [1, 2]");
   EXPECT_ERROR(scatter(zeros({3, 2}, u8), 0, index, zeros({1, 2}, u8)), ArgumentError,
-               "scatter: needs a floating or i32 array, a is u8 [3, 2]");
+               "scatter: needs a floating, i32 or i64 array, a is u8 [3, 2]");
   EXPECT_ERROR(scatter_reduce(zeros({3, 2}, i32), 0, index, zeros({1, 2}, i32)), ArgumentError,
                "scatter_reduce: needs a floating array, a is i32 [3, 2]");
   EXPECT_ERROR(
