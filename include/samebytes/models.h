@@ -159,9 +159,10 @@ GptOptions gpt_options(GptSize size);
 using GptCache = std::vector<nn::KeyValueCache>;  // one per layer
 
 // Token ids [N, T] (i32, i64 or u8, T at most `context`) -> logits [N, T, V]: token and learned position embedding,
-// blocks, a norm, and the product with the token embedding. Weights start normal with deviation 0.02, those of projections
-// before an addition with 0.02 / sqrt(2 layers). Names and file layout are those of the published safetensors files
-// (wte.weight, h.0.attn.c_attn.weight as [in, out], ...), which io::load reads. An id outside the vocabulary gives NaN.
+// blocks, a norm, and the product with the token embedding. Weights start normal with deviation 0.02, those of
+// projections before an addition with 0.02 / sqrt(2 layers). Names and file layout are those of the published
+// safetensors files (wte.weight, h.0.attn.c_attn.weight as [in, out], ...), which io::load reads. An id outside the
+// vocabulary gives NaN.
 class Gpt final : public nn::Module {
  public:
   explicit Gpt(const GptOptions& options);
