@@ -9,8 +9,8 @@ namespace samebytes::detail {
 
 class NodeWriter;
 
-// Indices, labels, ids and lengths as i32. What i32 does not hold becomes 2^31 - 1 or its negative, which are outside of
-// every axis.
+// Indices, labels, ids and lengths as i32. What i32 does not hold becomes 2^31 - 1 or its negative, which are outside
+// of every axis.
 Array as_i32(const Array& numbers);
 
 // gather(a, axis, index) with 0 <= axis and an i32 index that fits. `is_distinct`: no index occurs twice in a line
