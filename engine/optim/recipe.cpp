@@ -1,6 +1,7 @@
 #include "samebytes/optim/recipe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

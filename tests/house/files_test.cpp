@@ -75,6 +75,29 @@ TEST(Files, every_header_says_what_it_is_and_is_read_once) {
   EXPECT_TRUE(faults.empty()) << joined(faults);
 }
 
+// What compiles here by a header that others include, and not with the newer libraries of other distributions:
+// fmt 11 has join() in <fmt/ranges.h>; opencl.hpp of 2023 made the platform of a device a cl::Platform.
+std::string portability_fault(const SourceFile& file) {
+  const bool joins = file.text.find("fmt::join(") != std::string::npos;
+  if (joins && file.text.find("#include <fmt/ranges.h>") == std::string::npos)
+    return file.path + " has fmt::join without <fmt/ranges.h>";
+  for (const auto& line : lines_of(file.text))
+    if (line.find("getInfo<CL_DEVICE_PLATFORM>") != std::string::npos &&
+        line.find("cl::Platform(") == std::string::npos)
+      return file.path + " takes the platform of a device as it is";
+  return "";
+}
+
+TEST(Files, say_what_newer_libraries_want_to_hear) {
+  std::vector<std::string> faults;
+  for (const auto& file : source_files({"engine", "include", "examples", "benchmarks", "tests"}, {".h", ".cpp"}))
+    if (std::string fault = portability_fault(file); !fault.empty() && file.path != "tests/house/files_test.cpp")
+      faults.push_back(std::move(fault));
+  EXPECT_TRUE(faults.empty()) << joined(faults);
+  EXPECT_NE(portability_fault({"a.cpp", "#include <fmt/format.h>\nfmt::join(words, \", \");"}), "");
+  EXPECT_NE(portability_fault({"a.cpp", "find_usm(device.getInfo<CL_DEVICE_PLATFORM>(), device());"}), "");
+}
+
 TEST(Files, no_word_promises_later_work) {
   // Put together from halves, so that this file does not contain them.
   const std::regex unfinished(std::string("\\b(TO") + "DO|FIX" + "ME|XX" + "X|HA" + "CK)\\b|not imple" +
