@@ -13,7 +13,7 @@ int main() {
 
   const sb::Array x = sb::array({1, 2, 3});
   const sb::Array y = sb::sum(sb::square(x) * 3.0);  // dy/dx = 6 x
-  const sb::Array dx = sb::gradients(y, std::vector<sb::Array>{x}).front();
+  const sb::Array dx = sb::gradients(y, {x}).front();
   assert(dx.to_vector<float>() == (std::vector<float>{6, 12, 18}));
 
   // Points on the line 3 t - 1 with a little noise.
@@ -27,7 +27,7 @@ int main() {
   double loss_value = 0;
   for (int step = 0; step < 200; ++step) {
     const sb::Array loss = sb::mean(sb::square(sb::matmul(t, slope) + offset - points));
-    const auto gradient = sb::gradients(loss, std::vector<sb::Array>{slope, offset});
+    const auto gradient = sb::gradients(loss, {slope, offset});
     sb::eval({sb::update(slope, slope - gradient[0] * 0.3), sb::update(offset, offset - gradient[1] * 0.3)});
     if (step == 199) loss_value = loss.value();
   }

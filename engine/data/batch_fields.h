@@ -33,4 +33,10 @@ inline data::Field row_of(const data::Field& batch, const data::FieldSpec& spec,
   return {batch.bytes.subspan(row * bytes, bytes), spec.shape, spec.dtype, spec.background};
 }
 
+// Labels, lengths and ids of samples may be either.
+inline bool is_whole_number(Dtype dtype) { return dtype == i32 || dtype == i64; }
+inline std::int64_t whole_number(const data::Field& field, std::size_t at) {
+  return field.dtype == i64 ? field.as<std::int64_t>()[at] : field.as<std::int32_t>()[at];
+}
+
 }  // namespace samebytes::detail

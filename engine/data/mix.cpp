@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "data/batch_fields.h"
+
 namespace samebytes::data {
 namespace {
 
@@ -65,8 +67,8 @@ class Mix final : public Collate {
     if (is_cut && image.shape.rank() != 4)
       throw ArgumentError(name_ + ": needs images [H, W, C], field '" + image.name + "' of a batch is " +
                           image.shape.to_string());
-    if (label.dtype != i32 || label.shape.rank() != 1)
-      throw ArgumentError(name_ + ": needs one i32 label for each sample, field '" + label.name + "' of a batch is " +
+    if (!detail::is_whole_number(label.dtype) || label.shape.rank() != 1)
+      throw ArgumentError(name_ + ": needs one i32 or i64 label for each sample, field '" + label.name + "' of a batch is " +
                           std::string(samebytes::name_of(label.dtype)) + " " + label.shape.to_string());
     label.shape = Shape{label.shape[0], options_.classes};
     label.dtype = f32;
@@ -77,17 +79,19 @@ class Mix final : public Collate {
                     std::span<Field> batch, const SequenceKey& key) const override {
     // Labels are read into a separate buffer, since each needs room for all classes.
     const std::size_t rows = static_cast<std::size_t>(batch[options_.label].shape[0]);
-    std::vector<std::int32_t> labels(rows);
+    const Dtype type = inner_->fields(dataset, indices)[options_.label].dtype;
+    std::vector<std::byte> read_labels(rows * bytes_of(type));
     std::vector<Field> inner(batch.begin(), batch.end());
-    inner[options_.label] = {std::as_writable_bytes(std::span(labels)), Shape{static_cast<std::int64_t>(rows)}, i32, 0};
+    inner[options_.label] = {std::span(read_labels), Shape{static_cast<std::int64_t>(rows)}, type, 0};
     SequenceKey inner_key = key;
     --inner_key.lane;
     const std::int64_t samples = inner_->fill(dataset, indices, read, inner, inner_key);
     for (std::size_t f = 0; f < batch.size(); ++f)
       if (f != options_.label) batch[f].shape = inner[f].shape;
-    labels.resize(static_cast<std::size_t>(inner[options_.label].shape[0]));
-    batch[options_.label].shape[0] = static_cast<std::int64_t>(labels.size());
-    for (const std::int32_t label : labels)
+    batch[options_.label].shape[0] = inner[options_.label].shape[0];
+    std::vector<std::int64_t> labels(static_cast<std::size_t>(inner[options_.label].shape[0]));
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = detail::whole_number(inner[options_.label], i);
+    for (const std::int64_t label : labels)
       if (label < 0 || label >= options_.classes)
         throw ArgumentError(name_ + ": labels must be from 0 to " + std::to_string(options_.classes - 1) + ", got " +
                             std::to_string(label));
@@ -106,7 +110,7 @@ class Mix final : public Collate {
     const auto classes = static_cast<std::size_t>(options_.classes);
     std::ranges::fill(dst, 0.0f);
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      const std::int32_t before = labels[i == 0 ? labels.size() - 1 : i - 1];
+      const std::int64_t before = labels[i == 0 ? labels.size() - 1 : i - 1];
       dst[i * classes + static_cast<std::size_t>(labels[i])] += static_cast<float>(share);
       dst[i * classes + static_cast<std::size_t>(before)] += static_cast<float>(1 - share);
     }

@@ -47,7 +47,7 @@ class PadCollate final : public Collate {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       for (std::size_t f = 0; f < row.size(); ++f) row[f] = detail::row_of(batch[f], specs[f], i, indices.size());
       if (!read(indices[i], row)) break;
-      const std::int64_t length = row[layout.length].as<std::int32_t>()[0];
+      const std::int64_t length = detail::whole_number(row[layout.length], 0);
       if (length < 0 || length > layout.longest)
         throw ArgumentError("pad_collate: '" + options_.length + "' of sample " + std::to_string(indices[i]) +
                             " must be from 0 to " + std::to_string(layout.longest) + ", got " + std::to_string(length));
@@ -101,8 +101,8 @@ class PadCollate final : public Collate {
     Layout layout;
     layout.length = place(options_.length);
     const FieldSpec& length = specs[layout.length];
-    if (length.dtype != i32 || length.shape.rank() != 0)
-      throw ArgumentError("pad_collate: '" + length.name + "' must be one i32, got " +
+    if (!detail::is_whole_number(length.dtype) || length.shape.rank() != 0)
+      throw ArgumentError("pad_collate: '" + length.name + "' must be one i32 or i64, got " +
                           std::string(name_of(length.dtype)) + " " + length.shape.to_string());
     for (const std::string& name : options_.fields) layout.padded.push_back(place(name));
     for (std::size_t f = 0; options_.fields.empty() && f < specs.size(); ++f)

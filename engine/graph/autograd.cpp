@@ -24,17 +24,20 @@ struct Tape {
   std::unordered_map<const Node*, bool> depends;
 };
 
+// Whole numbers and truths have no gradient: what is made of them is constant in what they are made of.
+bool is_differentiable(const Node& node) { return is_floating(node.dtype) || !node.results.empty(); }
+
 bool carries_gradient(const Node& node, std::size_t input) {
   const detail::Op* const op = node.tape_op().get();
   const int i = static_cast<int>(input);
-  return node.tracks_gradient && !(op && (op->traits().is_state(i) || op->traits().is_flat(i)));
+  return node.tracks_gradient && is_differentiable(*node.tape_inputs()[input].node) &&
+         !(op && (op->traits().is_state(i) || op->traits().is_flat(i)));
 }
 
 // Whether the node passes a gradient (which may be zero) to some array behind this input.
 bool is_connected(const Node& node, std::size_t input) {
   const detail::Op* const op = node.tape_op().get();
-  const bool is_differentiable = is_floating(node.dtype) || !node.results.empty();
-  return node.tracks_gradient && is_differentiable &&
+  return node.tracks_gradient && is_differentiable(node) &&
          !(op && (op->traits().cuts_gradient || op->traits().is_state(static_cast<int>(input))));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,11 +32,19 @@ struct GradientOptions {
 // earlier step that shall be a constant from now on (the state of a recurrent layer) through stop_gradient().
 // The list is const, as those of a module are: gradients(loss, wrt)[0] = x would change nothing and does not compile.
 const std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options = {});
+inline const std::vector<Array> gradients(const Array& loss, std::initializer_list<Array> wrt,
+                                          const GradientOptions& options = {}) {
+  return gradients(loss, std::span<const Array>(wrt.begin(), wrt.size()), options);
+}
 
 // The vector-Jacobian product: sum over the elements of y of upstream * dy / d wrt[i]. y may have any shape, upstream
 // has it too; the rest is as above.
 const std::vector<Array> gradients(const Array& y, std::span<const Array> wrt, const Array& upstream,
                                    const GradientOptions& options = {});
+inline const std::vector<Array> gradients(const Array& y, std::initializer_list<Array> wrt, const Array& upstream,
+                                          const GradientOptions& options = {}) {
+  return gradients(y, std::span<const Array>(wrt.begin(), wrt.size()), upstream, options);
+}
 
 // Value and gradients of f at x.
 std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f,

@@ -165,6 +165,28 @@ TEST(Mixup, blends_each_sample_with_the_one_before) {
   EXPECT_NEAR(squares / kDraws, 0.1389, 0.01);
 }
 
+// A set whose field holds i64 instead of i32, as those of files that NumPy wrote.
+DatasetPtr with_i64(const DatasetPtr& set, std::size_t field) {
+  std::vector<FieldSpec> specs = set->fields();
+  specs[field].dtype = i64;
+  return generate(set->size(), specs, [set, field](std::int64_t index, std::span<const Field> dst) {
+    std::vector<Field> inner(dst.begin(), dst.end());
+    std::int32_t value = 0;
+    inner[field] = {std::as_writable_bytes(std::span(&value, 1)), Shape{}, i32, 0};
+    set->read(index, inner);
+    dst[field].as<std::int64_t>()[0] = value;
+  });
+}
+
+TEST(Collates, take_labels_and_lengths_of_i64) {
+  const std::vector<std::int64_t> indices{4, 8, 3};
+  const Filled mixed = fill(mixup({.classes = 3}), with_i64(numbers(9), 1), indices, {.seed = 5});
+  EXPECT_EQ(mixed.values<float>(1), fill(mixup({.classes = 3}), numbers(9), indices, {.seed = 5}).values<float>(1));
+  const Filled padded = fill(pad_collate(), with_i64(series(20), 2), {1, 2, 3});
+  EXPECT_EQ(padded.values<float>(0), fill(pad_collate(), series(20), {1, 2, 3}).values<float>(0));
+  EXPECT_EQ(padded.values<std::int64_t>(2), (std::vector<std::int64_t>{5, 3, 1}));
+}
+
 TEST(Mixup, leaves_batches_alone_with_the_rest_of_the_probability) {
   int alone = 0;
   for (int step = 0; step < 1000; ++step) {

@@ -66,6 +66,16 @@ TEST_P(GradientsTest, no_grad_and_stop_gradient_cut_the_graph) {
   EXPECT_EQ(gradients(sum(stop_gradient(x) * x), std::vector<Array>{x})[0].value(), 2.0);
 }
 
+TEST_P(GradientsTest, what_is_made_of_whole_numbers_and_truths_is_constant) {
+  const Array x = array({1.5f, -2.5f, 3.0f});
+  for (const Dtype dtype : {u8, i32, i64, bool_}) {
+    const Array whole = astype(abs(x), dtype);
+    EXPECT_EQ(gradients(sum(x * whole), {x})[0].to_vector<float>(), astype(whole, f32).to_vector<float>());
+    EXPECT_EQ(gradients(sum(x + astype(whole, f32)), {x})[0].to_vector<float>(), (std::vector<float>{1, 1, 1}));
+    EXPECT_THROW(gradients(sum(astype(whole, f32)), {x}), ArgumentError);
+  }
+}
+
 TEST_P(GradientsTest, second_derivatives_are_gradients_of_gradients) {
   const Array x = array({0.5f});
   const Array first = gradients(sum(x * x * x), std::vector<Array>{x})[0];

@@ -16,7 +16,7 @@ struct MixOptions {
   double alpha = 1;        // the share of the first of a pair is drawn from Beta(alpha, alpha), once per batch; above 0
   double probability = 1;  // of mixing a batch; labels become probabilities in any case
   std::size_t image = 0;   // index of the field to mix, f32; for cutmix images [H, W, C], f32 or u8
-  std::size_t label = 1;   // index of the label field: i32 [] from 0 to classes - 1
+  std::size_t label = 1;   // index of the label field: i32 or i64 [] from 0 to classes - 1
 };
 
 // Each sample becomes share * itself + (1 - share) * the one before it in the batch (the last one for the first), and
