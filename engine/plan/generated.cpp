@@ -17,7 +17,7 @@ void build_program(Plan& plan, const std::vector<const Generated*>& kernels_of_i
     PlanLaunch& launch = plan.launches[g->launch];
     const auto build = [&] {
       try {
-        const KernelLibrary::Placed& at = placed.at(g->body);
+        const auto& at = placed.at(g->body);
         if (are_one) return device.kernels().make_generated(real, *at.text, at.entry, kFusedProgram);
       } catch (const BuildError&) {
         are_one = false;

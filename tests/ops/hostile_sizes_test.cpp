@@ -232,7 +232,7 @@ TEST_P(HostileSizesTest, numbers_beyond_the_whole_ones) {
   EXPECT_EQ(a.to_vector<std::int64_t>(), (std::vector<std::int64_t>{kMost, kLeast, kMost, kLeast, -2}));
   EXPECT_EQ(a.to_vector<std::uint8_t>(), (std::vector<std::uint8_t>{255, 0, 255, 0, 0}));
   EXPECT_ERROR((zeros({2}, u8) + std::numeric_limits<std::uint64_t>::max()), ArgumentError,
-               "add: the number must fit u8, got 18446744073709551616; convert a with astype(a, i32), a is u8 [2]");
+               "add: the number must fit u8, got 18446744073709551616; convert a with astype(a, f64), a is u8 [2]");
 }
 
 TEST_P(HostileSizesTest, many_arrays_of_einsum) {

@@ -83,7 +83,7 @@ TEST(KernelLibrary, a_generated_body_is_compiled_once_in_a_process) {
     kernel->set_bytes(1, &offset, sizeof offset);
     submission.enqueue(runtime.device(), *kernel, rows(1), "fused");
     submission.finish();
-    return read_host(*storage, 0, 1)[0];
+    return read_host(*storage, 1, 0)[0];
   };
   const auto of_two = kernels.place(f32, {body(2), body(1)});
   EXPECT_EQ(of_two.at(body(1)).text, of_two.at(body(2)).text) << "one program";
