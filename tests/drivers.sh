@@ -12,6 +12,8 @@
 set -euo pipefail
 # shellcheck source=cmake/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
+# shellcheck source=tests/support/roots.sh
+source "$SAMEBYTES_TOP/tests/support/roots.sh"
 work=${SAMEBYTES_DRIVERS:-$SAMEBYTES_BUILD/drivers}
 read -ra programs <<<"${SAMEBYTES_DRIVER_TESTS:-runtime graph plan ops nn optim train}"
 filter=${SAMEBYTES_DRIVER_FILTER:-*}
@@ -36,15 +38,6 @@ intel() { # Intel's CPU runtime from PyPI; the packages that it needs beside its
   echo "$env/lib/libintelocl.so" >"$work/intelocl.icd"
 }
 
-root_of() { # root_of SUITE: a root with PoCL; snapshots of mirrors may be older than their dates allow
-  local root=$work/$1
-  [ -e "$root/etc/OpenCL/vendors/pocl.icd" ] && return
-  samebytes_packages deb || return 1
-  rm -rf "$root"
-  mmdebstrap --quiet --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' --include=pocl-opencl-icd,ocl-icd-libopencl1 \
-    "$1" "$root" "${SAMEBYTES_MIRROR:-http://deb.debian.org/debian}" >"$work/$1.log" 2>&1
-}
-
 # What a program of this system needs in a root whose C library is newer: its libraries without those of the C and C++
 # runtime and the OpenCL loader.
 give_libraries() { # give_libraries ROOT
@@ -53,30 +46,6 @@ give_libraries() { # give_libraries ROOT
   for program in "${programs[@]}"; do ldd "$SAMEBYTES_BUILD/test_$program"; done | awk '$3 ~ /^\// { print $3 }' | sort -u |
     grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|libstdc\+\+|libgcc_s|libOpenCL|ld-linux[^/]*)\.so' |
     xargs cp -L -t "$folder"
-}
-
-in_root() { # in_root ROOT PROGRAM ARGUMENT...
-  # shellcheck disable=SC2016  # expanded by the inner shell
-  unshare -m --propagation private bash -c 'root=$1; top=$2; shift 2
-    mkdir -p "$root$top" && mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" && mount --rbind /dev "$root/dev" &&
-    mount --bind "$top" "$root$top" && exec chroot "$root" env LD_LIBRARY_PATH=/samebytes-libraries HOME=/root "$@"' \
-    _ "$1" "$SAMEBYTES_TOP" "${@:2}"
-}
-
-report() { # report NAME LOG: counts of GoogleTest's lines, and what failed or was skipped and why
-  awk -v name="$1" '
-    /^\[ RUN      \]/ { running = $4; why = "" }
-    /: Skipped$/ { getline why }
-    /^\[       OK \]/ { ++passed; running = "" }
-    /^\[  SKIPPED \] .* \([0-9]+ ms\)$/ { ++skipped; sub(/: .*/, "", why); ++reasons[why]; running = "" }
-    /^\[  FAILED  \] .* \([0-9]+ ms\)$/ { ++failed; names[failed] = $4; running = "" }
-    /^=== end of / { if (running != "") { ++failed; names[failed] = running " (the program ended in it: " $5 ")" } running = "" }
-    END {
-      for (i = 1; i <= failed; ++i) print "  failed: " names[i]
-      for (why in reasons) print "  skipped: " reasons[why] " (" why ")"
-      printf "%s: %d passed, %d failed, %d skipped\n", name, passed, failed, skipped
-      exit failed > 0
-    }' "$2" || status=1
 }
 
 run() { # run NAME COMMAND...: every program behind the command
@@ -89,7 +58,7 @@ run() { # run NAME COMMAND...: every program behind the command
       --gtest_filter="$filter" >>"$log" 2>&1 || code=$?
     echo "=== end of test_$program $code" >>"$log"
   done
-  report "$name" "$log"
+  report "$name" "$log" || status=1
 }
 
 names=("$@")
@@ -110,9 +79,10 @@ for name in "${names[@]}"; do
     pocl6 | pocl7)
       suite=trixie
       [ "$name" = pocl6 ] || suite=sid
-      if root_of "$suite"; then
+      if root_of "$suite" "$work" && in_root "$work/$suite" apt-get -qq install -y --no-install-recommends pocl-opencl-icd \
+          ocl-icd-libopencl1 >>"$work/$suite.log" 2>&1; then
         give_libraries "$work/$suite"
-        run "$name" in_root "$work/$suite"
+        SAMEBYTES_BOUND=$SAMEBYTES_TOP run "$name" in_root "$work/$suite" env LD_LIBRARY_PATH=/samebytes-libraries
       else
         echo "$name: not run, no root of $suite could be made (see $work/$suite.log)"
       fi ;;
