@@ -32,9 +32,7 @@ int main() {
 
   // A kernel that does not build says where and why.
   try {
-    sb::custom_op({.name = "broken", .entry = "broken", .source = "__kernel void broken("}, {x},
-                  x.shape())
-        .wait();
+    sb::custom_op({.name = "broken", .entry = "broken", .source = "__kernel void broken("}, {x}, x.shape()).wait();
     assert(false);
   } catch (const sb::BuildError& error) {
     std::printf("%s\n", error.what());

@@ -68,8 +68,9 @@ class Mix final : public Collate {
       throw ArgumentError(name_ + ": needs images [H, W, C], field '" + image.name + "' of a batch is " +
                           image.shape.to_string());
     if (!detail::is_whole_number(label.dtype) || label.shape.rank() != 1)
-      throw ArgumentError(name_ + ": needs one i32 or i64 label for each sample, field '" + label.name + "' of a batch is " +
-                          std::string(samebytes::name_of(label.dtype)) + " " + label.shape.to_string());
+      throw ArgumentError(name_ + ": needs one i32 or i64 label for each sample, field '" + label.name +
+                          "' of a batch is " + std::string(samebytes::name_of(label.dtype)) + " " +
+                          label.shape.to_string());
     label.shape = Shape{label.shape[0], options_.classes};
     label.dtype = f32;
     return batch;
