@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From a bare Debian 12 to a trained network: installs what is missing, builds the command to build/samebytes, and trains a
-# small convolutional network on the handwritten digits that the command carries. Arguments go to `samebytes train digits`.
+# From a bare Debian 12 or Ubuntu 24.04 to a trained network: installs what is missing, builds the command to
+# build/samebytes, and trains a small convolutional network on the handwritten digits that the command carries. Arguments
+# go to `samebytes train digits`.
 set -euo pipefail
 # shellcheck source=cmake/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"

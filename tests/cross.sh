@@ -15,9 +15,9 @@ mkdir -p "$work"
 
 # Tools run here, libraries are for there; headers alone are for both.
 both=(cmake ninja-build crossbuild-essential-arm64 qemu-user pkg-config protobuf-compiler opencl-headers
-  opencl-clhpp-headers libeigen3-dev nlohmann-json3-dev libcli11-dev libgmock-dev libdlpack-dev)
+  opencl-clhpp-headers libeigen3-dev nlohmann-json3-dev libcli11-dev libdlpack-dev)
 there=(ocl-icd-opencl-dev libclblast-dev libfmt-dev zlib1g-dev libarchive-dev libyaml-cpp-dev libutf8proc-dev
-  libpcre2-dev libkissfft-dev libpng-dev libjpeg-dev libonnx-dev libprotobuf-dev libgtest-dev)
+  libpcre2-dev libkissfft-dev libpng-dev libjpeg-dev libonnx-dev libprotobuf-dev libgtest-dev libgmock-dev)
 SAMEBYTES_ARCHITECTURES=amd64,arm64 root_of bookworm "$work/cross" ||
   { echo "cross.sh: no root could be made (see $work/cross/bookworm.log)" >&2; exit 1; }
 root=$work/cross/bookworm
