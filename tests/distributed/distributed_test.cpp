@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "distributed/combine.h"
 #include "support/files.h"
 #include "support/mpirun.h"
 #include "support/process.h"
@@ -166,6 +167,24 @@ TEST_F(DistributedTest, gradients_in_sixteen_bits_are_summed_in_f32) {
 
 TEST_F(DistributedTest, sixteen_bits_and_shards_go_together) {
   EXPECT_EQ(difference(train(2, {"bf16"}), train(2, {"bf16", "shard"})), 0);
+}
+
+TEST(Combine, whole_numbers_of_64_bits_keep_every_bit) {
+  using distributed::detail::Combining;
+  const std::vector<std::int64_t> first{(1LL << 53) + 1, -7, 1LL << 40}, second{2, -(1LL << 60), 1LL << 33};
+  const std::vector<const std::byte*> sources{reinterpret_cast<const std::byte*>(first.data()),
+                                              reinterpret_cast<const std::byte*>(second.data())};
+  const std::vector<double> weights{1, 1};
+  const auto combined = [&](Combining::Kind kind) {
+    std::vector<std::int64_t> dst(first.size());
+    distributed::detail::combine(i64, {kind, weights}, sources, reinterpret_cast<std::byte*>(dst.data()), dst.size());
+    return dst;
+  };
+  using Wholes = std::vector<std::int64_t>;
+  EXPECT_EQ(combined(Combining::Kind::weighted),
+            (Wholes{(1LL << 53) + 3, -7 - (1LL << 60), (1LL << 40) + (1LL << 33)}));
+  EXPECT_EQ(combined(Combining::Kind::max), (Wholes{(1LL << 53) + 1, -7, 1LL << 40}));
+  EXPECT_EQ(combined(Combining::Kind::min), (Wholes{2, -(1LL << 60), 1LL << 33}));
 }
 
 TEST(WithoutMpi, several_processes_are_an_error_that_says_what_to_install) {
