@@ -3,6 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "runtime/kernel_texts.h"
 #include "runtime/rig.h"
@@ -65,6 +68,38 @@ TEST(KernelLibrary, builds_one_program_for_all_files_of_a_personality) {
   EXPECT_NE(message.find("'c'"), std::string::npos);
   EXPECT_NE(message.find("a;b"), std::string::npos) << message;
   EXPECT_EQ(kernels.programs_built(), 1u);
+}
+
+// Those of instructions that this CPU lacks would be seen to be wrong by their first owner.
+TEST(KernelLibrary, kernels_of_every_matrix_instruction_compile_on_every_cpu) {
+  Runtime runtime(options_of_device());
+  const DeviceInfo& info = runtime.device().info();
+  if (info.type != "cpu" || info.platform != "Portable Computing Language") GTEST_SKIP() << "of PoCL's CPUs alone";
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the instructions are those of x86-64";
+#endif
+  std::map<std::string, std::set<std::string>> programs;
+  for (const auto& [stem, program] : kernel_files(Personality::cpu)) programs[program].insert(stem);
+  const std::string common = "-cl-std=CL1.2 -DSAMEBYTES_CPU -DVW=16 -DSAMEBYTES_HAS_FMA ";
+  const std::pair<std::string, std::string> kinds[] = {{"SAMEBYTES_BF16_DOTS", "-DSAMEBYTES_STORE_BF16 "},
+                                                       {"SAMEBYTES_BF16_TILES", "-DSAMEBYTES_STORE_BF16 "},
+                                                       {"SAMEBYTES_INT8_DOTS", ""},
+                                                       {"SAMEBYTES_INT8_TILES", ""}};
+  for (const auto& [kind, stored] : kinds) {
+    int built = 0;
+    for (const auto& [name, stems] : programs) {
+      const std::string text = library_text(Personality::cpu, stems, !stored.empty());
+      if (text.find(kind) == std::string::npos) continue;
+      ++built;
+      cl::Program program(runtime.device().space().context(), text);
+      const std::string options = common + stored + "-D" + kind + runtime.device().tuning().defines(f32);
+      const cl::Device& device = runtime.device().handle();
+      EXPECT_EQ(clBuildProgram(program(), 1, &device(), options.c_str(), nullptr, nullptr), CL_SUCCESS)
+          << name << " with " << kind << "\n"
+          << program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device);
+    }
+    EXPECT_GT(built, 0) << kind;
+  }
 }
 
 TEST(KernelLibrary, a_generated_body_is_compiled_once_in_a_process) {
