@@ -15,6 +15,8 @@ if [ -n "${SAMEBYTES_KERNEL_CACHE:-}" ]; then
 fi
 # Without it a compiler cache refuses precompiled headers.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}
+# What one checkout compiled serves every other one on the machine.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$SAMEBYTES_TOP} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 
 samebytes_run_packages=(g++ cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-headers opencl-clhpp-headers
   libclblast-dev pocl-opencl-icd libeigen3-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libarchive-dev libcli11-dev
