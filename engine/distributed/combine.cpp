@@ -50,6 +50,7 @@ half_bits narrowed<half_bits>(float value) {
   return {static_cast<std::uint16_t>(sign | ((rounded >> 13) - (112 << 10)))};
 }
 
+// Whole numbers are added as unsigned ones of their size, since their sums wrap around.
 template <class T, class Sum>
 void add_up(std::span<const double> weights, std::span<const std::byte* const> sources, std::byte* dst,
             std::size_t elements) {
@@ -61,11 +62,11 @@ void add_up(std::span<const double> weights, std::span<const std::byte* const> s
       if (weights[rank] == 0) continue;
       const T* const src = reinterpret_cast<const T*>(sources[rank]) + begin;
       const auto weight = static_cast<Sum>(weights[rank]);
-      for (std::size_t i = 0; i < count; ++i) sums[i] += weight * widened(src[i]);
+      for (std::size_t i = 0; i < count; ++i) sums[i] += weight * static_cast<Sum>(widened(src[i]));
     }
     T* const out = reinterpret_cast<T*>(dst) + begin;
-    if constexpr (std::is_same_v<T, Sum>)
-      std::copy_n(sums, count, out);
+    if constexpr (std::is_arithmetic_v<T>)
+      for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<T>(sums[i]);
     else
       for (std::size_t i = 0; i < count; ++i) out[i] = narrowed<T>(sums[i]);
   }
@@ -102,8 +103,8 @@ void combine(Dtype dtype, const Combining& how, std::span<const std::byte* const
     case Dtype::f64: return combine_as<double, double>(how, sources, dst, elements);
     case Dtype::f16: return combine_as<half_bits, float>(how, sources, dst, elements);
     case Dtype::bf16: return combine_as<bfloat16_bits, float>(how, sources, dst, elements);
-    case Dtype::i32: return combine_as<std::int32_t, std::int32_t>(how, sources, dst, elements);
-    case Dtype::i64: return combine_as<std::int64_t, std::int64_t>(how, sources, dst, elements);
+    case Dtype::i32: return combine_as<std::int32_t, std::uint32_t>(how, sources, dst, elements);
+    case Dtype::i64: return combine_as<std::int64_t, std::uint64_t>(how, sources, dst, elements);
     case Dtype::u8:
     case Dtype::bool_: break;
   }

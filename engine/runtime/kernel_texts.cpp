@@ -1,6 +1,7 @@
 #include "runtime/kernel_texts.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
@@ -50,6 +51,7 @@ class Inclusion {
  public:
   explicit Inclusion(const Texts& texts) : texts_(texts) {}
 
+  bool has(const std::string& name) const { return done_.count(name) != 0; }
   void append_to(std::string* text, const std::string& name, const std::string& part) {
     *text += "#line 1 \"" + name + "\"\n";
     std::istringstream lines(part);
@@ -82,7 +84,7 @@ std::string common_of(const Texts& texts, Inclusion& inclusion) {
   const std::string first = "common/common.clh";
   if (auto found = texts.find(first); found != texts.end()) inclusion.append_to(&text, first, found->second);
   for (const auto& [name, part] : texts)
-    if (name.rfind("common/", 0) == 0 && name != first) inclusion.append_to(&text, name, part);
+    if (name.rfind("common/", 0) == 0 && name != first && !inclusion.has(name)) inclusion.append_to(&text, name, part);
   return text;
 }
 
@@ -202,7 +204,21 @@ class Expression {
   bool is_bad_ = false;
 };
 
+constexpr std::string_view kAnyBuiltin = "#define SAMEBYTES_ANY_BUILTIN\n";
+std::atomic<bool> own_builtins_are_enough{true};
+
 }  // namespace
+
+std::string_view builtins_option(const std::string& text) {
+  const bool are_own = own_builtins_are_enough && text.rfind(kAnyBuiltin, 0) != 0;
+  return are_own ? " -D_OPENCL_H_ -DSAMEBYTES_BUILTINS" : "";  // the guard of PoCL's, and ours
+}
+
+std::string with_any_builtin(const std::string& text) { return std::string(kAnyBuiltin) + text; }
+
+void give_up_own_builtins() { own_builtins_are_enough = false; }
+
+bool are_own_builtins_enough() { return own_builtins_are_enough; }
 
 std::string stem_of(const std::string& file, Personality personality) {
   const std::string folder = std::string(samebytes::name_of(personality)) + "/", ending = ".cl";

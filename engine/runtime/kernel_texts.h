@@ -19,6 +19,14 @@ std::string common_text();
 // only those that have arrays of `stored`. Throws IoError for an unreadable folder.
 std::string library_text(Personality personality, const std::set<std::string>& stems, bool stored_only = false);
 
+// PoCL reads its declarations of all built-in functions before each text. A text of ours is built with an option that
+// leaves them out and brings those of common/builtins.clh; empty for a text of with_any_builtin(), whose author may
+// call what these lack, and once give_up_own_builtins() said that a text of ours did.
+std::string_view builtins_option(const std::string& text);
+std::string with_any_builtin(const std::string& text);
+void give_up_own_builtins();
+bool are_own_builtins_enough();
+
 // "softmax" for "cpu/softmax.cl"; empty if that is no kernel file of the personality.
 std::string stem_of(const std::string& file, Personality personality);
 // The files of cl/<personality>, stem to program: the word behind "// Program:" on a line of its own, "others" in a

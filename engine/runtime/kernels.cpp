@@ -81,9 +81,10 @@ std::string one_word(std::string what) {
   return what;
 }
 
-// A generated text after common.clh; the compiler's messages call it `what`.
+// A generated text after common.clh; the compiler's messages call it `what`. All but fused kernels may be a user's.
 std::string with_common(const std::string& text, const std::string& what) {
-  return common_text() + "#line 1 \"" + one_word(what) + "\"\n" + text;
+  const std::string whole = common_text() + "#line 1 \"" + one_word(what) + "\"\n" + text;
+  return what == kFusedProgram ? whole : with_any_builtin(whole);
 }
 
 // What tells generated texts, and bodies, apart in this process.
@@ -189,6 +190,7 @@ cl_int KernelLibrary::build(const Built& built, const std::string& options) {
 ProgramSource KernelLibrary::source_of(Dtype real, const std::string& text, const std::string& tiles) const {
   const DeviceInfo& info = device_.info();
   ProgramSource source{.text = spoilt(text, device_), .options = "-cl-std=CL1.2 " + defines(real) + tiles};
+  if (info.platform == "Portable Computing Language") source.options += builtins_option(text);
   source.key = program_key(source.text, source.options, info.name, info.platform + " " + info.driver);
   return source;
 }
@@ -198,11 +200,21 @@ const KernelLibrary::Built& KernelLibrary::program(Dtype real, const std::string
   auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
   if (const auto failed = failures_.find(key); failed != failures_.end()) throw BuildError(failed->second);
-  const ProgramSource source = source_of(real, text, tiles);
+  ProgramSource source = source_of(real, text, tiles);
   const std::string chosen = defines(real) + tiles;
-  Built built{on_device(device_.info().name, [&] { return cl::Program(device_.context(), source.text); }), source.key};
+  const auto made = [&] {
+    return Built{on_device(device_.info().name, [&] { return cl::Program(device_.context(), source.text); }),
+                 source.key};
+  };
+  Built built = made();
   programs_built_.fetch_add(1, std::memory_order_relaxed);
-  const cl_int status = build(built, source.options);
+  cl_int status = build(built, source.options);
+  if (status != CL_SUCCESS && source.options.find("-DSAMEBYTES_BUILTINS") != std::string::npos) {
+    source = source_of(real, with_any_builtin(text), tiles);
+    built = made();
+    status = build(built, source.options);
+    if (status == CL_SUCCESS) give_up_own_builtins();
+  }
   if (status != CL_SUCCESS) {
     std::string log;
     try {

@@ -151,6 +151,8 @@ TEST_F(FineTune, a_model_of_integers_is_measured_and_dims_are_checked) {
   EXPECT_EQ(result.json()[0]["samples"], 6);
   EXPECT_THAT(text_of({"bench", path, "--dim", "length"}, 2), HasSubstr("--dim length: expected SYMBOL=N"));
   EXPECT_THAT(text_of({"bench", "digits", "--dim", "length=3"}, 2), HasSubstr("digits has no --dim"));
+  EXPECT_THAT(text_of({"bench", path, "--mode", "infer", "--unfrozen"}, 2),
+              HasSubstr("--unfrozen: a model's file always repeats its graph"));
 }
 
 }  // namespace

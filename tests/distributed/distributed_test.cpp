@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -169,9 +170,12 @@ TEST_F(DistributedTest, sixteen_bits_and_shards_go_together) {
   EXPECT_EQ(difference(train(2, {"bf16"}), train(2, {"bf16", "shard"})), 0);
 }
 
-TEST(Combine, whole_numbers_of_64_bits_keep_every_bit) {
+TEST(Combine, whole_numbers_of_64_bits_keep_every_bit_and_wrap_around) {
   using distributed::detail::Combining;
-  const std::vector<std::int64_t> first{(1LL << 53) + 1, -7, 1LL << 40}, second{2, -(1LL << 60), 1LL << 33};
+  constexpr auto kLargest = std::numeric_limits<std::int64_t>::max(),
+                 kSmallest = std::numeric_limits<std::int64_t>::min();
+  const std::vector<std::int64_t> first{(1LL << 53) + 1, -7, 1LL << 40, kLargest},
+      second{2, -(1LL << 60), 1LL << 33, 1};
   const std::vector<const std::byte*> sources{reinterpret_cast<const std::byte*>(first.data()),
                                               reinterpret_cast<const std::byte*>(second.data())};
   const std::vector<double> weights{1, 1};
@@ -182,9 +186,9 @@ TEST(Combine, whole_numbers_of_64_bits_keep_every_bit) {
   };
   using Wholes = std::vector<std::int64_t>;
   EXPECT_EQ(combined(Combining::Kind::weighted),
-            (Wholes{(1LL << 53) + 3, -7 - (1LL << 60), (1LL << 40) + (1LL << 33)}));
-  EXPECT_EQ(combined(Combining::Kind::max), (Wholes{(1LL << 53) + 1, -7, 1LL << 40}));
-  EXPECT_EQ(combined(Combining::Kind::min), (Wholes{2, -(1LL << 60), 1LL << 33}));
+            (Wholes{(1LL << 53) + 3, -7 - (1LL << 60), (1LL << 40) + (1LL << 33), kSmallest}));
+  EXPECT_EQ(combined(Combining::Kind::max), (Wholes{(1LL << 53) + 1, -7, 1LL << 40, kLargest}));
+  EXPECT_EQ(combined(Combining::Kind::min), (Wholes{2, -(1LL << 60), 1LL << 33, 1}));
 }
 
 TEST(WithoutMpi, several_processes_are_an_error_that_says_what_to_install) {

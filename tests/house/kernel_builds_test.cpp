@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/context.h"
+#include "runtime/kernel_texts.h"
 #include "samebytes/error.h"
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
@@ -60,6 +61,8 @@ TEST(KernelBuilds, every_entry_on_every_device_found) {
     }
   }
   if (devices == 0) GTEST_SKIP() << "no device found";
+  EXPECT_TRUE(detail::are_own_builtins_enough())
+      << "a kernel calls a built-in function that cl/common/builtins.clh does not declare: declare it there";
 }
 
 }  // namespace

@@ -92,7 +92,8 @@ TEST(KernelLibrary, kernels_of_every_matrix_instruction_compile_on_every_cpu) {
       if (text.find(kind) == std::string::npos) continue;
       ++built;
       cl::Program program(runtime.device().space().context(), text);
-      const std::string options = common + stored + "-D" + kind + runtime.device().tuning().defines(f32);
+      const std::string options =
+          common + stored + "-D" + kind + runtime.device().tuning().defines(f32) + std::string(builtins_option(text));
       const cl::Device& device = runtime.device().handle();
       EXPECT_EQ(clBuildProgram(program(), 1, &device(), options.c_str(), nullptr, nullptr), CL_SUCCESS)
           << name << " with " << kind << "\n"
@@ -100,6 +101,35 @@ TEST(KernelLibrary, kernels_of_every_matrix_instruction_compile_on_every_cpu) {
     }
     EXPECT_GT(built, 0) << kind;
   }
+}
+
+TEST(KernelLibrary, DISABLED_texts_with_what_builtins_lack) {
+  KernelFolder folder;
+  const std::string call = "(ARRAY(real, x)) { START(x); x[0] = hypot(x[0], (real)4); }\n";
+  folder.write(own_folder() + "a.cl", "__kernel void a" + call);
+  Runtime runtime(options_of_device());
+  KernelLibrary& kernels = runtime.device().kernels();
+  const auto asked = kernels.make_generated(f32, "__kernel void of_a_user" + call, "of_a_user", "a user's");
+  EXPECT_TRUE(are_own_builtins_enough()) << "a user's text may call anything";
+  const auto a = kernels.make_kernel(f32, "a");
+  const bool is_pocl = runtime.device().info().platform == "Portable Computing Language";
+  EXPECT_EQ(are_own_builtins_enough(), !is_pocl);
+  StoragePtr storage = runtime.allocate(64, Category::value, "test");
+  write_host(*storage, {3.0f});
+  Submission submission(runtime);
+  submission.acquire(*storage, true, "a", 0, 64);
+  const std::int64_t offset = 0;
+  a->set_storage(0, *storage);
+  a->set_bytes(1, &offset, sizeof offset);
+  submission.enqueue(runtime.device(), *a, rows(1), "a");
+  submission.finish();
+  EXPECT_EQ(read_host(*storage, 1, 0)[0], 5.0f);
+}
+
+// In a process of its own, because it is this driver's lot from then on.
+TEST(KernelLibrary, a_text_that_calls_what_builtins_lack_is_built_with_all_of_them) {
+  const auto outcome = samebytes::testing::run_child("KernelLibrary.DISABLED_texts_with_what_builtins_lack");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
 
 TEST(KernelLibrary, a_generated_body_is_compiled_once_in_a_process) {
