@@ -209,7 +209,7 @@ const KernelLibrary::Built& KernelLibrary::program(Dtype real, const std::string
   Built built = made();
   programs_built_.fetch_add(1, std::memory_order_relaxed);
   cl_int status = build(built, source.options);
-  if (status != CL_SUCCESS && source.options.find("-DSAMEBYTES_BUILTINS") != std::string::npos) {
+  if (status == CL_BUILD_PROGRAM_FAILURE && source.options.find("-DSAMEBYTES_BUILTINS") != std::string::npos) {
     source = source_of(real, with_any_builtin(text), tiles);
     built = made();
     status = build(built, source.options);
