@@ -285,8 +285,10 @@ Outcome start(const Run& run, const fs::path& folder, const fs::path& prepared, 
   for (const auto& [name, value] : environment) words.push_back(name + "=" + value);
   words.push_back(built_program("samebytes"));
   for (const std::string& word : run.words) words.push_back(placed(word, folder));
+  // A program of fused kernels that fails to build is compiled in parts, from nothing.
+  const bool compiles = run.name == kCold || fault.find("clBuildProgram") != std::string::npos;
   if (run.words.front() != "devices")
-    for (const char* word : {"--stall-seconds", run.name == kCold ? kColdStall : kStall}) words.emplace_back(word);
+    for (const char* word : {"--stall-seconds", compiles ? kColdStall : kStall}) words.emplace_back(word);
   return run_program(words);
 }
 
