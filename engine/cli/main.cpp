@@ -95,6 +95,8 @@ int main(int argc, char** argv) {
     return complain(error.what(), kWrongUsage);
   } catch (const samebytes::BuildError& error) {
     return complain(fmt::format("{}\n{}", error.what(), error.log()), kFailed);
+  } catch (const samebytes::DeviceError& error) {
+    std::_Exit(complain(error.what(), kFailed));  // its driver may still compile or run, and must find its own memory
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::resource_unavailable_try_again) return complain(error.what(), kFailed);
     return complain(fmt::format("a thread cannot be started: {}", error.what()), kFailed);

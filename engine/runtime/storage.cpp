@@ -73,17 +73,14 @@ void Storage::check_engine() const {
 }
 
 void Storage::settle_writers() const {
-  for (std::size_t i = 0; i < writers_.size();) {
-    const WriteRecord& record = writers_[i];
+  std::erase_if(writers_, [this](const WriteRecord& record) SAMEBYTES_REQUIRES(mutex_) {
+    if (!record.ticket->is_done()) return false;
     if (record.ticket->is_failed()) {
       lost_.add(record.begin, record.end);
       if (lost_why_.empty()) lost_why_ = record.ticket->failure();
-    } else if (!record.ticket->is_done() || record.ticket->is_failed()) {
-      ++i;  // not known yet, or it failed just now and is checked again
-      continue;
     }
-    writers_.erase(writers_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
+    return true;
+  });
 }
 
 void Storage::check_lost(const std::string& op, std::size_t begin, std::size_t end) const {
@@ -193,6 +190,9 @@ bool Storage::acquire_device(const TicketPtr& ticket, bool writes, const std::st
     else
       check_lost(op, offset, end);
   }
+  if (!writes || !whole)
+    for (const WriteRecord& record : writers_)
+      if (record.ticket != ticket && record.begin < end && offset < record.end) ticket->reads_from(record.ticket);
   to_device(writes, op, offset, length, whole);
   const bool is_free = !last_user_ || last_user_ == ticket || last_user_->is_done();
   last_user_ = ticket;

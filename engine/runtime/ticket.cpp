@@ -1,5 +1,6 @@
 #include "runtime/ticket.h"
 
+#include <algorithm>
 #include <atomic>
 #include <iterator>
 #include <new>
@@ -67,9 +68,15 @@ void Ticket::keep(std::shared_ptr<HostTask> task, const char* op, LaunchSource s
   kept_.push_back({std::move(task), op, std::move(source)});
 }
 
+void Ticket::reads_from(const std::shared_ptr<Ticket>& writer) {
+  MutexLock lock(mutex_);
+  if (std::ranges::count(writers_, writer) == 0) writers_.push_back(writer);
+}
+
 void Ticket::close() {
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::open) return;
+  if (entries_.empty()) writers_.clear();
   state_.store(entries_.empty() ? State::done : State::closed, std::memory_order_release);
   closed_.notify_all();
 }
@@ -92,6 +99,11 @@ bool Ticket::have_ended() const {
   return have;
 }
 
+// From younger to older tickets, so their locks have an order.
+bool Ticket::have_writers_ended() const {
+  return std::ranges::all_of(writers_, [](const TicketPtr& writer) { return writer->is_done(); });
+}
+
 void Ticket::note_failure(const Entry& entry, cl_int status) const {
   failed_op_ = entry.op;
   failed_source_ = entry.source;
@@ -112,6 +124,14 @@ void Ticket::settle() const {
     failed_op_ = kept.op;
     failed_why_ = std::string(kept.op) + ": the host's part failed: " + kept.task->failure() + kept.source.text();
   }
+  for (const TicketPtr& writer : writers_) {
+    if (failed_op_ || !writer->is_failed()) continue;
+    failed_why_ = writer->failure();
+    failed_queue_ = writer->failed_queue();
+    failed_status_ = writer->failed_status();
+    failed_op_ = entries_.front().op;
+  }
+  writers_.clear();
   kept_.clear();
   entries_.clear();  // drivers keep memory per event
   entries_.shrink_to_fit();
@@ -123,7 +143,7 @@ bool Ticket::is_done() const {
   if (state != State::closed) return state != State::open;
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::closed) return true;
-  if (!have_ended()) return false;
+  if (!have_ended() || !have_writers_ended()) return false;
   settle();
   return true;
 }
@@ -213,6 +233,11 @@ int Ticket::failed_queue() const {
   return failed_queue_;
 }
 
+cl_int Ticket::failed_status() const {
+  MutexLock lock(mutex_);
+  return failed_status_;
+}
+
 void Ticket::abandon(int queue, const std::string& why) {
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::closed) return;
@@ -223,6 +248,7 @@ void Ticket::abandon(int queue, const std::string& why) {
   keep_for_good(std::move(kept_));
   entries_.clear();
   kept_.clear();
+  writers_.clear();
   failed_why_ = std::string(failed_op_) + ": " + device_ + " was given up: " + why;
   failed_queue_ = queue;
   is_abandoned_.store(true, std::memory_order_release);

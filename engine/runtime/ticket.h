@@ -51,6 +51,9 @@ class Ticket {
   void add(cl::Event event, const char* op, int queue, LaunchSource source = {});
   // Keeps a host function and its data until everything is complete; if it failed, so does the ticket.
   void keep(std::shared_ptr<HostTask> task, const char* op, LaunchSource source = {});
+  // It uses bytes that `writer` has still to write: if that one fails, so does this one. Requires: this one is open,
+  // and `writer` was made before it.
+  void reads_from(const std::shared_ptr<Ticket>& writer);
   void close();          // nothing is added afterwards
   bool is_done() const;  // never blocks; a failed ticket is done
   bool is_failed() const { return state_.load(std::memory_order_acquire) == State::failed; }  // known to have failed
@@ -81,10 +84,12 @@ class Ticket {
     const char* op;
     LaunchSource source;
   };
+  cl_int failed_status() const;
   bool is_last_of_queue(std::size_t entry) const SAMEBYTES_REQUIRES(mutex_);
   bool have_ended() const SAMEBYTES_REQUIRES(mutex_);  // all commands added so far
+  bool have_writers_ended() const SAMEBYTES_REQUIRES(mutex_);
   void note_failure(const Entry& entry, cl_int status) const SAMEBYTES_REQUIRES(mutex_);
-  void settle() const SAMEBYTES_REQUIRES(mutex_);  // requires: have_ended()
+  void settle() const SAMEBYTES_REQUIRES(mutex_);  // requires: have_ended() and have_writers_ended()
   void ring_at_ends(const Bell& bell);
   bool has_ended(const Entry& entry) const;
   std::string pending_text_locked() const SAMEBYTES_REQUIRES(mutex_);
@@ -99,6 +104,7 @@ class Ticket {
   mutable CondVar closed_;
   mutable std::vector<Entry> entries_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable std::vector<Kept> kept_ SAMEBYTES_GUARDED_BY(mutex_);
+  mutable std::vector<std::shared_ptr<Ticket>> writers_ SAMEBYTES_GUARDED_BY(mutex_);  // of what it reads
   mutable std::string failed_why_ SAMEBYTES_GUARDED_BY(mutex_);  // from a host function, or a device that was given up
   mutable LaunchSource failed_source_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable const char* failed_op_ SAMEBYTES_GUARDED_BY(mutex_) = nullptr;

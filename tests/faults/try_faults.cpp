@@ -261,8 +261,11 @@ std::string placed(std::string word, const fs::path& folder) {
   return word;
 }
 
+// Its kernels may have to be compiled first.
+enum class Kernels : std::uint8_t { cached, missing };
+
 Outcome start(const Run& run, const fs::path& folder, const fs::path& prepared, std::string fault,
-              std::map<std::string, std::string> environment) {
+              std::map<std::string, std::string> environment, Kernels kernels = Kernels::cached) {
   fs::create_directories(folder);
   if (run.name == "resume") fs::copy(prepared / "run", folder, fs::copy_options::recursive);
   if (run.name == kCold && fs::exists(prepared / "cache"))
@@ -286,7 +289,8 @@ Outcome start(const Run& run, const fs::path& folder, const fs::path& prepared, 
   words.push_back(built_program("samebytes"));
   for (const std::string& word : run.words) words.push_back(placed(word, folder));
   // A program of fused kernels that fails to build is compiled in parts, from nothing.
-  const bool compiles = run.name == kCold || fault.find("clBuildProgram") != std::string::npos;
+  const bool compiles =
+      kernels == Kernels::missing || run.name == kCold || fault.find("clBuildProgram") != std::string::npos;
   if (run.words.front() != "devices")
     for (const char* word : {"--stall-seconds", compiles ? kColdStall : kStall}) words.emplace_back(word);
   return run_program(words);
@@ -648,7 +652,7 @@ int main(int argc, char** argv) {
   for_each_at_once(runs.size(), [&](std::size_t i) {
     const Run& run = runs[i];
     const fs::path folder = work / ("whole" + std::to_string(i)), counts = work / ("counts" + std::to_string(i));
-    start(run, folder / "warm", prepared, "", {});  // builds kernels, measures contexts
+    start(run, folder / "warm", prepared, "", {}, Kernels::missing);  // builds kernels, measures contexts
     if (run.name == kCold) {
       make_cold(folder / "warm" / "cache");
       fs::rename(folder / "warm" / "cache", prepared / "cache");

@@ -81,6 +81,56 @@ TEST(Submission, parameters_lost_in_a_queued_update_are_noticed_by_a_later_step)
   EXPECT_THROW(for (int i = 0; i < 10; ++i) add_one(runtime, *kernel, *storage, 100), DeviceError);
 }
 
+// Fails long after it was enqueued.
+class LateFailure : public HostTask {
+  void run() override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    throw Error("it fails late");
+  }
+};
+
+TEST(Submission, what_is_computed_from_bytes_that_fail_later_is_lost_with_them) {
+  Runtime runtime(options_of_device());
+  if (!runtime.device().runs_host_functions()) GTEST_SKIP() << "the device runs no functions of the host";
+  auto copy = test_kernel(runtime, "copy"), add = test_kernel(runtime, "add_one");
+  const auto storages = [&] { return runtime.allocate(400, Category::value, "test"); };
+  StoragePtr first = storages(), second = storages(), third = storages(), other = storages();
+  for (const StoragePtr& each : {first, second, third, other}) write_host(*each, counting(100));
+  const auto copy_of = [&](Storage& from, Storage& to) {
+    Submission submission(runtime);
+    submission.acquire(from, false, "copy", 0, 400);
+    submission.acquire(to, true, "copy", 0, 400, true);
+    const std::int64_t start = 0;
+    const int n = 100;
+    copy->set_storage(0, from);
+    copy->set_bytes(1, &start, sizeof start);
+    copy->set_storage(2, to);
+    copy->set_bytes(3, &start, sizeof start);
+    copy->set_bytes(4, &n, sizeof n);
+    submission.enqueue(runtime.device(), *copy, rows(n), "copy");
+    return submission.finish();
+  };
+  {
+    Submission submission(runtime);
+    submission.acquire(*first, true, "late", 0, 200);  // half of it
+    submission.enqueue_host(runtime.device(), "late", std::make_shared<LateFailure>());
+    submission.finish();
+  }
+  const TicketPtr copied = copy_of(*first, *second), copied_again = copy_of(*second, *third);
+  const TicketPtr apart = add_one(runtime, *add, *other, 100), whole_half = add_one(runtime, *add, *first, 50, 50);
+  const char* const why = "late: the host's part failed: it fails late";
+  for (const TicketPtr& ticket : {copied, copied_again}) EXPECT_ERROR(ticket->wait(), DeviceError, why);
+  const std::string lost =
+      std::string("host: the array is lost, because a queued write to it failed (") + why + "); write it anew";
+  for (Storage* const each : {second.get(), third.get()})
+    EXPECT_ERROR(read_host(*each, 100), DeviceError, lost.c_str());
+  // What reads none of it does not fail with it.
+  EXPECT_NO_THROW(apart->wait());
+  EXPECT_NO_THROW(whole_half->wait());
+  EXPECT_EQ(read_host(*other, 100), counting(100, 1));
+  EXPECT_EQ(read_host(*first, 50, 50), counting(50, 51));
+}
+
 TEST(Submission, a_launch_that_cannot_be_enqueued_names_op_kernel_and_geometry) {
   Runtime runtime(options_of_device());
   auto kernel = test_kernel(runtime, "add_one");  // no arguments set
