@@ -69,6 +69,7 @@ void Ticket::keep(std::shared_ptr<HostTask> task, const char* op, LaunchSource s
 }
 
 void Ticket::reads_from(const std::shared_ptr<Ticket>& writer) {
+  if (writer->number() >= number_) return;  // so that no two wait for each other
   MutexLock lock(mutex_);
   if (std::ranges::count(writers_, writer) == 0) writers_.push_back(writer);
 }
@@ -76,8 +77,7 @@ void Ticket::reads_from(const std::shared_ptr<Ticket>& writer) {
 void Ticket::close() {
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::open) return;
-  if (entries_.empty()) writers_.clear();
-  state_.store(entries_.empty() ? State::done : State::closed, std::memory_order_release);
+  state_.store(entries_.empty() && writers_.empty() ? State::done : State::closed, std::memory_order_release);
   closed_.notify_all();
 }
 
@@ -99,7 +99,7 @@ bool Ticket::have_ended() const {
   return have;
 }
 
-// From younger to older tickets, so their locks have an order.
+// Of older tickets, so the locks have an order.
 bool Ticket::have_writers_ended() const {
   return std::ranges::all_of(writers_, [](const TicketPtr& writer) { return writer->is_done(); });
 }
@@ -129,7 +129,7 @@ void Ticket::settle() const {
     failed_why_ = writer->failure();
     failed_queue_ = writer->failed_queue();
     failed_status_ = writer->failed_status();
-    failed_op_ = entries_.front().op;
+    failed_op_ = "what it reads";
   }
   writers_.clear();
   kept_.clear();
