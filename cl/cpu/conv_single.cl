@@ -50,7 +50,7 @@ typedef struct {
         CONV_EACH(i, j, acc[i][j] = VROUND(acc[i][j]) + VLOAD(more + (long)i * co + j * VW);)                        \
       }                                                                                                              \
       if (flags & CONV_RELU) {                                                                                       \
-        CONV_EACH(i, j, acc[i][j] = acc[i][j] < (vreal)(0) ? (vreal)(0) : acc[i][j];)                                \
+        CONV_EACH(i, j, acc[i][j] = select(acc[i][j], (vreal)(0), acc[i][j] < (vreal)(0));)                          \
       }                                                                                                              \
       if (flags & CONV_ACTIVATION) {                                                                                 \
         CONV_EACH(i, j, acc[i][j] = sb_activated(VROUND(acc[i][j]), flags & CONV_RELU6);)                            \

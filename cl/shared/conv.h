@@ -3,7 +3,8 @@
 // that it is written once; nothing but ints, which both lay out alike.
 #ifdef __cplusplus
 #pragma once
-
+#endif
+#if defined(__cplusplus) && !defined(SAMEBYTES_KERNEL_TEXT)
 namespace samebytes::detail {
 #endif
 
@@ -79,7 +80,7 @@ typedef struct {
   int strip, units, columns;
 } grouped_shares;
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(SAMEBYTES_KERNEL_TEXT)
 }  // namespace samebytes::detail
 #else
 #include "shared/activation.clh"

@@ -17,7 +17,8 @@ namespace samebytes::detail {
 constexpr std::int64_t kMostHostValues = 131072;  // of a pointwise kernel, or moved
 constexpr std::int64_t kMostHostReduced = 16384;
 constexpr std::int64_t kMostHostProducts = 65536;
-constexpr std::int64_t kMostHostRow = 1048576;  // of one row times lines of a weight
+constexpr std::int64_t kMostHostRow = 1048576;    // of one row times lines of a weight
+constexpr double kMostHostConvolution = 1 << 24;  // multiply-adds
 
 // One operation on the lanes of registers. Registers hold reals (r) or ints (i); truth is an int, 0 or 1.
 struct HostInstruction {
@@ -228,7 +229,7 @@ void host_product(const HostProduct& shape, const T* a, const T* b, const T* bia
 // A kernel of cl/cpu compiled for the host (host_kernels_native.cpp).
 struct HostArgument {
   enum class Kind : std::uint8_t { array, whole, real, structure, changing_real, changing_whole };
-  static constexpr std::size_t kMostBytes = 64;
+  static constexpr std::size_t kMostBytes = 96;
   Kind kind = Kind::array;  // arrays and changing scalars come with each run, in order
   std::int64_t whole = 0;
   double real = 0;
@@ -242,8 +243,9 @@ struct HostKernel {
   // Groups from `begin` to before `end`, counted in the order of their three indices, the first one fastest.
   void (*run)(const HostGroups& groups, const HostArgument* arguments, void* const* arrays, const double* scalars,
               std::int64_t begin, std::int64_t end);
-  int width;      // of its vectors
-  double passes;  // over the elements of its largest array, each as long as a sum of two
+  int width;        // of its vectors
+  double passes;    // over the elements of its largest array, each as long as a sum of two
+  double products;  // of a kernel that multiplies: how long its multiply-adds take beside those of host_product
 };
 // `run` is null if the host has no such kernel.
 HostKernel host_kernel(std::string_view entry);

@@ -18,6 +18,9 @@
 #include "shared/pool_nd.h"
 #include "shared/scatter.h"
 
+// A CPU without fused multiply-add has none of them: its driver rounds in another way.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+
 // Kernel texts have unused functions and loops that unroll as far as a constant goes.
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-variable"
@@ -45,6 +48,10 @@ namespace samebytes::detail {
 namespace {
 
 #include "common/common.clh"
+#undef SB_FETCH
+#define SB_FETCH(p) __builtin_prefetch(p)
+#undef SB_HIDE
+#define SB_HIDE(p) __asm__ volatile("" : "+r"(p))
 #include "shared/functions.h"
 
 #if defined(__AVX512F__)
@@ -85,6 +92,9 @@ void sb_transpose(vreal* r) {
 
 #include "cpu/batch_norm.cl"
 #include "cpu/bincount.cl"
+#include "cpu/conv.cl"
+#include "cpu/conv_filter_lines.clh"
+#include "cpu/conv_single.cl"
 #include "cpu/cross_entropy.cl"
 #include "cpu/fill.cl"
 #include "cpu/finite.cl"
@@ -105,6 +115,7 @@ void sb_transpose(vreal* r) {
 #include "cpu/softmax.cl"
 #include "cpu/sort.cl"
 #include "cpu/triangle.cl"
+#include "cpu/winograd.cl"
 
 // What the kernel takes, from what comes with the launch and with each run.
 struct Arguments {
@@ -159,20 +170,14 @@ void run_kernel(const HostGroups& groups, const HostArgument* arguments, void* c
   run_groups(kKernel, groups, {arguments, arrays, scalars}, begin, end);
 }
 
-// The width that PoCL gives kernels on a CPU of this level; 0 if it has no fused multiply-add.
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-constexpr int kWidth = VW;
-#else
-constexpr int kWidth = 0;
-#endif
-
 struct Entry {
   std::string_view name;
   HostKernel kernel;
 };
-#define SAMEBYTES_ENTRY(name, passes)           \
-  {                                             \
-#name, { run_kernel<name>, kWidth, passes } \
+#define SAMEBYTES_ENTRY(name, passes) SAMEBYTES_PRODUCTS(name, passes, 0)
+#define SAMEBYTES_PRODUCTS(name, passes, products)    \
+  {                                                   \
+#name, { run_kernel<name>, VW, passes, products } \
   }
 constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(batch_norm_stats, 4),
@@ -181,6 +186,8 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(batch_norm_bwd_merge, 4),
     SAMEBYTES_ENTRY(bincount_parts, 8),
     SAMEBYTES_ENTRY(bincount_merge, 1),
+    SAMEBYTES_PRODUCTS(conv_tiles, 1, 0.25),
+    SAMEBYTES_PRODUCTS(conv_single_fwd, 1, 0.5),
     SAMEBYTES_ENTRY(cross_entropy_fwd, 12),
     SAMEBYTES_ENTRY(cross_entropy_denominator, 4),
     SAMEBYTES_ENTRY(cross_entropy_total, 4),
@@ -255,6 +262,8 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(triangle_16, 1),
     SAMEBYTES_ENTRY(triangle_32, 1),
     SAMEBYTES_ENTRY(triangle_64, 1),
+    SAMEBYTES_PRODUCTS(winograd_tiles, 1, 0.15),
+    SAMEBYTES_ENTRY(winograd_weights, 8),
 };
 
 }  // namespace
@@ -267,3 +276,13 @@ HostKernel host_kernel_at<kThisLevel>(std::string_view entry) {
 }
 
 }  // namespace samebytes::detail
+#else
+namespace samebytes::detail {
+
+template <>
+HostKernel host_kernel_at<kThisLevel>(std::string_view) {
+  return {};
+}
+
+}  // namespace samebytes::detail
+#endif

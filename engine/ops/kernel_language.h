@@ -212,6 +212,8 @@ SAMEBYTES_NAME_VECTORS(16)
 #define ARRAY(T, x) T* restrict x
 #define ARRAY_INPLACE(T, x) T* x
 #define START(x)
+#define SB_AT(T, x) T* restrict x
+#define SB_AT_INPLACE(T, x) T* x
 #define SB_LOW(v) low_half(v)
 #define SB_HIGH(v) high_half(v)
 #define SB_IN_EACH_SPACE(DEFINE, T) DEFINE(T, __global)

@@ -39,13 +39,14 @@ std::optional<HostArgument> host_argument(const KernelArgument& argument) {
 
 }  // namespace
 
-std::shared_ptr<const HostForm> host_kernel_form(const LaunchRecord& record, const Device& device,
-                                                 std::int64_t values) {
+std::shared_ptr<const HostForm> host_kernel_form(const LaunchRecord& record, const Device& device, std::int64_t values,
+                                                 double products) {
   if (values > kMostHostValues || record.real != Dtype::f32 || record.entry.empty() || !record.source.empty())
     return nullptr;
   if (device.personality() != Personality::cpu || !device.info().has_fma) return nullptr;
   const HostKernel kernel = host_kernel(record.entry);
   if (!kernel.run || kernel.width != device.vector_width(Dtype::f32)) return nullptr;
+  if (kernel.products > 0 && products > kMostHostConvolution) return nullptr;
   std::vector<HostArgument> arguments;
   for (const KernelArgument& argument : record.arguments) {
     const auto known = host_argument(argument);
@@ -55,7 +56,8 @@ std::shared_ptr<const HostForm> host_kernel_form(const LaunchRecord& record, con
   HostGroups groups;
   std::copy_n(record.geometry.groups, 3, groups.count);
   const HostWork work{.steps = static_cast<double>(groups.total()),
-                      .values = kernel.passes * static_cast<double>(values)};
+                      .values = kernel.passes * static_cast<double>(values),
+                      .products = kernel.products * products};
   const auto shared = std::make_shared<const std::vector<HostArgument>>(std::move(arguments));
   return std::make_shared<const HostForm>(
       groups.total(),

@@ -15,8 +15,10 @@ namespace {
 
 constexpr std::size_t kLeastNeighbours = 4;   // fewer never pay off and need no measurement
 constexpr double kLeastSharedSeconds = 4e-6;  // less is done before a helper has seen it
-constexpr int kMostThreads = 4;               // of a crew: more wait longer for each other than they save
-constexpr int kPartsOfEach = 4;               // so that who begins late or is interrupted takes less
+// Of a run, as one thread would need them: beyond that the evaluating thread has better things to do.
+constexpr double kMostSharedBySome = 80e-6, kMostSharedByAll = 2e-3;
+constexpr int kMostThreads = 4;  // of a crew: more wait longer for each other than they save
+constexpr int kPartsOfEach = 4;  // so that who begins late or is interrupted takes less
 
 // The launches of one device, by place in the plan; those that wait for another device begin a run, those that another
 // device waits for end one.
@@ -136,13 +138,18 @@ void move_to_host(HostProgram& program, PlanLaunch& launch) {
   launch.work = PlanHostRun{};
 }
 
+// Who helps the evaluating thread: nobody, some, or a thread on each of the device's other cores, which then would do
+// the same work no sooner.
+enum class Helpers : std::uint8_t { none, some, all };
+
 // The whole plan as one run; null if a launch has no host form, or if the run takes longer than handing the work to the
 // device, launch by launch, and waking its threads: what a crew shares may take so much longer as the device would
 // still need for it.
-std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCosts& costs, bool has_crew) {
-  constexpr double most_seconds = 15e-6, most_shared_seconds = 80e-6;
+std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCosts& costs, Helpers helpers) {
+  constexpr double most_seconds = 15e-6;
+  const double most_shared_seconds = helpers == Helpers::all ? kMostSharedByAll : kMostSharedBySome;
   const auto is_shared = [&](const PlanLaunch& launch) {
-    return has_crew && launch.host_form->units > 1 &&
+    return helpers != Helpers::none && launch.host_form->units > 1 &&
            seconds_on_host(costs, launch.host_form->work) >= kLeastSharedSeconds;
   };
   double seconds = 0, shared_seconds = 0;
@@ -240,8 +247,11 @@ HostCosts HostShare::direct_costs() const {
 void HostShare::take_from(Plan& plan) {
   if (mode_ == HostExecution::off) return;
   const bool is_alone = context_.runtime->lane_count() == 1 && context_.runtime->device().runs_host_functions();
-  if (mode_ == HostExecution::automatic && is_alone)
-    plan.direct = direct_program(plan, direct_costs(), crew_ != nullptr);
+  if (mode_ == HostExecution::automatic && is_alone) {
+    const int threads = crew_ ? 1 + crew_->helpers() : 1;
+    const Helpers all = threads >= context_.runtime->device().info().cores ? Helpers::all : Helpers::some;
+    plan.direct = direct_program(plan, direct_costs(), threads == 1 ? Helpers::none : all);
+  }
   for (int d = 0; d < context_.runtime->own_device_count(); ++d) {
     if (!context_.runtime->device(d).runs_host_functions()) continue;
     const std::vector<std::size_t> places = launches_of(plan, d);

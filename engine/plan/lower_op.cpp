@@ -47,8 +47,10 @@ void Lowerer::lower_op(int place) {
   if (at.gradient >= 0 && !node(at.gradient).results.empty()) cost.flops += cost_of(node(at.gradient)).flops;
   bool has_main = false;  // an op's second launch sums up the first one's partial results
   for (LaunchRecord& record : run.records()) {
-    if (!record.on_host) record.on_host = host_kernel_form(record, device, most_values(run, at.shapes, record));
     const bool is_main = !has_main && !record.is_preparation;
+    if (!record.on_host)
+      record.on_host =
+          host_kernel_form(record, device, most_values(run, at.shapes, record), is_main ? cost.flops / 2 : 0);
     add_record(n, record, at);
     if (!is_main) continue;
     has_main = true;

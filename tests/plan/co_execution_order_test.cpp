@@ -127,8 +127,9 @@ TEST_P(CoExecutionOrderTest, a_medium_evaluation_counts_what_it_works_on) {
     GTEST_SKIP() << "nothing is shared with helpers, or the host does not take indices";
   const Array rows = uniform({256, 400}), places = astype(floor(uniform({256, 1}) * 400.0), i32);
   const Array heads = transpose(reshape(uniform({4, 256, 96}), {4, 256, 4, 24}), {0, 2, 1, 3});
-  const Array images = uniform({2, 28, 28, 32});
-  eval({rows, places, heads, images});
+  const Array images = uniform({2, 28, 28, 32}), one = uniform({1, 14, 14, 32}), weight = uniform({3, 3, 32, 32});
+  const Array larger = uniform({1, 40, 40, 32});
+  eval({rows, places, heads, images, one, weight, larger});
   own->wait();  // on a busy machine they would still be on their way, and what waits for something is queued
   const std::uint64_t before = own->plans().launches_on_host;
   gather(rows, 1, places).eval();  // 256 of 102400
@@ -137,6 +138,16 @@ TEST_P(CoExecutionOrderTest, a_medium_evaluation_counts_what_it_works_on) {
   EXPECT_EQ(own->plans().launches_on_host, before + 2);
   adaptive_max_pool2d(images, 3, 3).eval();  // few results of large windows
   EXPECT_EQ(own->plans().launches_on_host, before + 3);
+  const auto does_all = [&](const Array& y) {
+    const PlanReport earlier = own->plans();
+    y.eval();
+    const PlanReport now = own->plans();
+    return now.launches_on_host - earlier.launches_on_host == now.launches - earlier.launches;
+  };
+  EXPECT_TRUE(does_all(relu(conv2d(one, weight, {}, {.pad_h = 1, .pad_w = 1}))));  // 1.8 million multiply-adds
+  // 13 million, where the helpers are as many as the device's other threads
+  constexpr int kMostThreads = 4;
+  EXPECT_EQ(does_all(conv2d(larger, weight)), own->device().cores <= kMostThreads);
 }
 
 TEST_P(CoExecutionOrderTest, a_small_evaluation_comes_after_the_launches_that_it_waits_for) {

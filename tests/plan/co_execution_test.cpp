@@ -496,6 +496,38 @@ TEST_P(CoExecutionTest, windows_and_sizes_of_images_give_the_same_bytes) {
       is_cpu() ? 40 : 10);
 }
 
+// Images, lines and volumes; channels of less than a vector, of several, and with a rest; groups, strides, dilations
+// and what follows in the same launch. The sums of NaNs have no one bit pattern, so there are none.
+TEST_P(CoExecutionTest, convolutions_give_the_same_bytes) {
+  const auto convolutions = [] {
+    std::vector<Array> results;
+    const auto add = [&](const Array& y) {
+      const Array more = normal(y.shape());
+      results.insert(results.end(), {y, relu(y), relu(y + more), hard_swish(y), relu6(y * 4.0)});
+    };
+    for (const auto& [in, out] : {std::pair{1, 16}, {3, 5}, {5, 48}, {16, 16}, {19, 33}, {40, 37}, {64, 64}}) {
+      const Array image = normal({2, 7, 9, in}), w3 = normal({3, 3, in, out}), w1 = normal({1, 1, in, out}),
+                  bias = normal({out}), line = normal({2, 21, in}), volume = normal({1, 4, 5, 6, in});
+      add(conv2d(image, w3, bias, {.pad_h = 1, .pad_w = 1}));
+      add(conv2d(image, w3, {}, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}));
+      add(conv2d(image, w3, bias, {.pad_h = 2, .pad_w = 2, .dilation_h = 2, .dilation_w = 2}));
+      add(conv2d(image, w1, bias, {.stride_h = 2, .stride_w = 2}));
+      add(conv1d(line, normal({5, in, out}), bias, {.pad = 2}));
+      add(conv3d(volume, normal({2, 3, 3, in, out}), bias, {.pad_w = 1}));
+      results.push_back(gradients(sum(square(conv2d(image, w3, bias, {.stride_h = 2, .pad_h = 1, .pad_w = 1}))),
+                                  std::vector<Array>{image})[0]);
+    }
+    const Array grouped = normal({2, 7, 9, 24});
+    add(conv2d(grouped, normal({3, 3, 8, 36}), {}, {.pad_h = 1, .pad_w = 1, .groups = 3}));
+    return results;
+  };
+  for (const char* algorithm : {"direct", "winograd"}) {
+    SCOPED_TRACE(algorithm);
+    const Environment algorithms("SAMEBYTES_CONV", algorithm);
+    expect_same_bytes(convolutions, is_cpu() ? 50 : 0);
+  }
+}
+
 TEST_P(CoExecutionTest, products_give_the_same_bytes) {
   expect_same_bytes(
       [&] {
@@ -579,11 +611,14 @@ TEST_P(CoExecutionTest, medium_evaluations_in_a_loop_give_the_same_bytes) {
     const EngineScope use(*own);
     const Array a = uniform({250, 400}), b = uniform({400}, 1, 2), c = uniform({250, 1}, 1, 2);
     const Array places = astype(floor(uniform({300}) * 400.0), i32);
-    eval({a, b, c, places});
+    const Array image = uniform({1, 14, 14, 32}), filter = uniform({3, 3, 32, 64}), thin = uniform({3, 3, 1, 32});
+    const Array grey = uniform({1, 28, 28, 1});
+    eval({a, b, c, places, image, filter, thin, grey});
     Bytes bytes;
     for (int i = 0; i < 12; ++i)
       for (const Array& y : {a + b, a * c, exp(a * (1.0 + i)), contiguous(transpose(a)), sin(a) + c, softmax(a),
-                             take(a, places, 1), concat({a, a}, 1), sum(a, {1}), max(a, {0}), astype(a, f16)})
+                             take(a, places, 1), concat({a, a}, 1), sum(a, {1}), max(a, {0}), astype(a, f16),
+                             relu(conv2d(image, filter)), conv2d(grey, thin)})
         bytes.push_back(evaluated({y})[0]);
     return bytes;
   };
