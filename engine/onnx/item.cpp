@@ -322,7 +322,9 @@ std::vector<std::int64_t> ints_of(const Item& item) {
 std::vector<double> reals_of(const Item& item) {
   if (is_floating(item.type)) {
     check_readable(item.array);
-    return plain(item).to_vector<double>();
+    if (!item.known) return plain(item).to_vector<double>();
+    std::call_once(item.known->once, [&] { item.known->values = plain(item).to_vector<double>(); });
+    return item.known->values;
   }
   const auto ints = ints_of(item);
   return {ints.begin(), ints.end()};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,12 +17,19 @@ namespace samebytes::onnx {
 using Sizes = std::vector<std::int64_t>;
 using Order = std::vector<int>;
 
+// The numbers of a constant, once somebody has asked for them on the host.
+struct KnownReals {
+  std::once_flag once;
+  std::vector<double> values;
+};
+
 struct Item {
   Type type = Type::none;  // none: an input that is left out
   Array array;             // stored = transpose(what the model means, order)
   Order order;             // empty: as the model means
   std::shared_ptr<const Tensor> host;
   std::shared_ptr<const Int8Weight> int8;  // of a weight that fuse_quantised() found, beside its bytes in `host`
+  std::shared_ptr<KnownReals> known;       // of a small constant, which then is not read from the device at each run
 
   bool defined() const { return type != Type::none; }
 };

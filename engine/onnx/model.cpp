@@ -62,6 +62,9 @@ bool is_setting(const Use& use) {
   return use.op == "Pad" && use.input == 2;
 }
 
+// A single number there is a setting, too: the host needs to know it, and no gradient flows to it.
+bool is_exponent(const Use& use) { return use.op == "Pow" && use.input == 1; }
+
 // The inputs of operators that are weights wherever they come from. A bias may be added by a node of its own.
 bool is_weight(const Use& use) {
   static const std::map<std::string, std::set<int>> slots{{"Conv", {1, 2}},
@@ -204,7 +207,9 @@ Model load(const std::string& path, const LoadOptions& options) {
     if (!initializers.insert(proto.name()).second)
       throw ArgumentError("onnx: the initializer '" + proto.name() + "' exists twice");
     const Item item = external.item(proto);
-    if (!is_floating(item.type) || all_uses(uses, proto.name(), is_setting)) {
+    const bool is_number = count(sizes_of(item)) == 1;
+    if (!is_floating(item.type) || all_uses(uses, proto.name(), is_setting) ||
+        (is_number && all_uses(uses, proto.name(), is_exponent))) {
       file->constants[proto.name()] = item;
       continue;
     }
@@ -242,6 +247,9 @@ Model load(const std::string& path, const LoadOptions& options) {
   std::set<std::string> of_file = initializers;  // which save() writes again
   for (const auto& input : graph.input()) of_file.insert(input.name());
   drop_unread(file->running, of_file, file->constants);
+  constexpr std::int64_t kFewNumbers = 64;  // those that steer an operator
+  for (auto& [name, item] : file->constants)
+    if (item.array.defined() && count(sizes_of(item)) <= kFewNumbers) item.known = std::make_shared<KnownReals>();
   for (const auto& input : graph.input())
     if (!initializers.contains(input.name())) file->inputs.push_back(input.name());
   for (const auto& output : graph.output()) file->outputs.push_back(output.name());

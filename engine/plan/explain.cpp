@@ -103,11 +103,19 @@ std::string reason_lines(const Plan& plan, Runtime& runtime, const std::map<int,
 }  // namespace
 
 std::string Planner::explain(const ExplainOptions& options) const {
-  // What runs again and again is a step; what ran once or twice may have made the parameters, or warmed up.
+  // What runs again and again is a step; what ran once or twice may have made the parameters, or warmed up, and what is
+  // far smaller than others may be a constant that each step makes anew.
+  constexpr std::size_t kFarSmaller = 8;
+  std::size_t largest = 0;
+  for (const auto& [key, each] : plans_)
+    if (each->replays > 0) largest = std::max(largest, each->launches.size());
+  const auto is_large = [&](const Plan& each) { return kFarSmaller * each.launches.size() >= largest; };
   std::uint64_t most = 0;
-  for (const auto& [key, each] : plans_) most = std::max<std::uint64_t>(most, each->replays);
-  const auto order = [most](const Plan& each) {
-    return std::tuple(each.replays > 0 && 2 * each.replays >= most, each.launches.size(), each.last_used);
+  for (const auto& [key, each] : plans_)
+    if (is_large(*each)) most = std::max<std::uint64_t>(most, each->replays);
+  const auto order = [&](const Plan& each) {
+    return std::tuple(each.replays > 0 && is_large(each) && 2 * each.replays >= most, each.launches.size(),
+                      each.last_used);
   };
   const Plan* plan = nullptr;
   for (const auto& [key, each] : plans_)
