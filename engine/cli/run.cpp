@@ -95,8 +95,8 @@ int run_run(const Options& options) {
   const NoGrad no_grad;
   std::vector<double> seconds;
   std::map<std::string, onnx::Value> outputs;
-  // The first run also sets the parameters up, the third one is recorded, and what follows from weights alone is computed
-  // once before it (graph/recordings.h); --explain shows the plan of those that follow, which is run again.
+  // The first run also sets the parameters up, the third one is recorded, and what follows from weights alone is
+  // computed once before it (graph/recordings.h); --explain shows the plan of those that follow, which is run again.
   constexpr std::int64_t kUntilRepeated = 4;
   const std::int64_t repeats = std::max<std::int64_t>(asked.repeat, options.devices.explain ? kUntilRepeated : 0);
   for (std::int64_t i = 0; i <= repeats && (i == 0 || !is_interrupted()); ++i) {
