@@ -26,8 +26,8 @@ namespace {
 // Functions of the shape and the tuner's choices only, so results do not change with the number of threads.
 constexpr std::int64_t kBlocks[] = {240, 112, 56, 28, 14};  // pixels of a line that are taken in one piece
 constexpr std::int64_t kLeastDepth = 32;                    // channels of a chunk, if there are that many
-constexpr std::int64_t kLeastGroups = 4;                    // of a pass, if it has columns, and for each group
-constexpr std::int64_t kFewestPixels = 32;                  // ... so many places of the target
+constexpr std::int64_t kLeastGroups = 4;                    // of a pass that has columns or lines enough for them
+constexpr std::int64_t kFewestPixels = 32;                  // of a group that takes fewer lines for that
 constexpr std::int64_t kLeastFilterTile = 32;
 constexpr std::int64_t kMostShared = 5 << 18;  // values of both images that every group of the weight gradient may read
 constexpr std::int64_t kGpuFilterPixels = 512;  // output pixels of a part of the weight gradient, at least
@@ -92,7 +92,8 @@ LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, D
                      least_pixels = run.choice("conv", pass, "least_pixels");
   t.units = std::max(ceil_div(all_units, ceil_div(wanted, column_tiles * g.groups())),
                      ceil_div(least_pixels, t.block * (transposed ? stride : 1)));
-  // Where that gives few groups, as at batch 1, columns are shared, too, which packs no weight twice, then fewer lines.
+  // Few lines, as at batch 1, give few groups. Then groups share the columns, too, which packs no weight twice; where
+  // that is not enough, each takes fewer lines.
   const std::int64_t line_groups = ceil_div(all_units, t.units) * g.groups();
   if (line_groups * column_tiles < kLeastGroups)
     t.column_tile = ceil_div(panels, std::min(panels, ceil_div(kLeastGroups, line_groups))) * nr;

@@ -261,7 +261,7 @@ std::string placed(std::string word, const fs::path& folder) {
   return word;
 }
 
-// Its kernels may have to be compiled first.
+// Whether a run finds its kernels in the cache; compiling them takes longer than a stall does.
 enum class Kernels : std::uint8_t { cached, missing };
 
 Outcome start(const Run& run, const fs::path& folder, const fs::path& prepared, std::string fault,
