@@ -29,7 +29,7 @@ constexpr int kMostRuns = 120;          // short and many, so that the best one 
 constexpr int kRunsInVain = 25;         // that were no faster than the best one before by
 constexpr double kFaster = 1.005;       // this: more would not be, either
 constexpr double kMostSeconds = 2;      // a slow device gets fewer runs
-constexpr double kSecondsPerRun = 0.008;
+constexpr double kSecondsPerRun = 0.004;
 constexpr int kStreamRuns = 10;
 constexpr std::int64_t kStreamElements = std::int64_t{1} << 24;
 
