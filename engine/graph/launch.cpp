@@ -137,13 +137,14 @@ void Launch::queue_call(std::string what, std::vector<Operand> reads, std::vecto
 }
 
 void Launch::host_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, HostCall fn,
-                       bool waits) {
+                       bool waits, std::function<void()> when_unfinished) {
   LaunchRecord& record = records_.emplace_back();
   record.what = std::move(what);
   record.call_reads = std::move(reads);
   record.call_writes = std::move(writes);
   record.host_call = std::move(fn);
   record.waits = waits;
+  record.when_unfinished = std::move(when_unfinished);
 }
 
 }  // namespace samebytes::detail

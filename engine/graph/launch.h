@@ -100,6 +100,7 @@ struct LaunchRecord {
   QueueCall queue_call;                          // instead of a kernel
   HostCall host_call;                            // instead of a kernel
   bool waits = false;                            // ... and the evaluating thread waits for it
+  std::function<void()> when_unfinished;         // see Launch::host_call
   std::vector<Operand> call_reads, call_writes;  // of a call
   std::shared_ptr<const HostForm> on_host;       // of a kernel that may be small
 };
@@ -210,9 +211,10 @@ class Launch {
   KernelCall generated(std::string source, std::string entry, Dtype real, std::string what);
   void queue_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, QueueCall fn);
   // The device's queue calls fn in order if it can, and no thread waits; with `waits`, the evaluating thread waits for
-  // what was enqueued and calls fn itself, in the order of its calls.
+  // what was enqueued and calls fn itself, in the order of its calls. With it comes what to call where the run of the
+  // plan ends by an error after fn was called: if others use the operands' bytes from then on, it makes them let go.
   void host_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, HostCall fn,
-                 bool waits = false);
+                 bool waits = false, std::function<void()> when_unfinished = {});
 
   struct Temp {
     std::size_t bytes;

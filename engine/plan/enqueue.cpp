@@ -67,8 +67,10 @@ void run_host_call(const PlanLaunch& launch, const Plan& plan, const std::vector
   std::vector<Submission::HostUse> uses;
   for (const PlanOperand& o : launch.operands)
     uses.push_back({bound[static_cast<std::size_t>(o.buffer)].storage, o.writes});
+  const PlanHostCall& host = std::get<PlanHostCall>(launch.work);
   submission.run_host(launch.what.c_str(), uses, [&](const std::function<void*(Storage&)>& address) {
-    std::get<PlanHostCall>(launch.work).call([&](Operand operand) -> void* {
+    if (host.when_unfinished) submission.when_unfinished(host.when_unfinished);
+    host.call([&](Operand operand) -> void* {
       const int buffer = access.operand(operand).buffer;
       const std::size_t width = bytes_of(plan.buffers[static_cast<std::size_t>(buffer)].dtype);
       return static_cast<char*>(address(access.storage(operand))) +

@@ -189,7 +189,7 @@ void Lowerer::add_call(LaunchRecord& record, const OpBuffers& at) {
   if (record.queue_call)
     launch.work = PlanLibraryCall{std::move(record.queue_call)};
   else
-    launch.work = PlanHostCall{std::move(record.host_call), record.waits};
+    launch.work = PlanHostCall{std::move(record.host_call), record.waits, std::move(record.when_unfinished)};
   for (const Operand& operand : record.call_reads)
     writer_.add_operand(operand, at.resolve(operand), false, at.extent_in(operand));
   for (const Operand& operand : record.call_writes)

@@ -86,6 +86,7 @@ struct PlanLibraryCall {
 struct PlanHostCall {
   HostCall call;
   bool waits = false;
+  std::function<void()> when_unfinished;  // see Launch::host_call
 };
 
 // What the host does instead of this and the next launches; null: an earlier launch's run includes this one.

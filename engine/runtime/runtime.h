@@ -186,6 +186,10 @@ class Submission {
   void run_host(const char* op, const std::vector<HostUse>& uses,
                 const std::function<void(const std::function<void*(Storage&)>&)>& fn);
 
+  // Called if this submission ends before finish(), while its storages are still kept: what uses their bytes beside it
+  // must let go of them. What it throws is dropped.
+  void when_unfinished(std::function<void()> fn) { unfinished_.push_back(std::move(fn)); }
+
   // Its weight among the submissions in flight, as a part of Ticket::kStep.
   void set_weight(int weight) { ticket_->set_weight(weight); }
   // Flushes, closes the ticket, and limits the submissions in flight: waits for the oldest if there are too many.
@@ -209,6 +213,7 @@ class Submission {
   std::uint64_t launches_ = 0;
   std::size_t other_bytes_ = 0;
   LaunchSource source_;
+  std::vector<std::function<void()>> unfinished_;
   bool is_finished_ = false;
   bool is_free_ = true;                      // everything that was acquired is idle
   bool is_direct_ = false;                   // this thread did the work itself

@@ -128,8 +128,6 @@ Submission::Submission(Runtime& runtime) : runtime_(runtime) {
   previous_device = -1;
 }
 
-Submission::~Submission() { close(); }
-
 void Submission::acquire(Storage& storage, bool writes, const std::string& op, std::size_t offset, std::size_t length,
                          bool whole) {
   is_free_ = storage.acquire_device(ticket_, writes, op, offset, length, whole) && is_free_;

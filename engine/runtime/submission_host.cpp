@@ -1,5 +1,7 @@
 // The part of a submission that the evaluating thread does itself.
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <vector>
 
 #include "runtime/faults.h"
@@ -7,6 +9,15 @@
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
+
+Submission::~Submission() {
+  if (!is_finished_)
+    for (const std::function<void()>& let_go : unfinished_) try {
+        let_go();
+      } catch (const std::exception&) {  // the error that ends the submission is on its way
+      }
+  close();
+}
 
 std::string Submission::pending_text() const {
   const std::string earlier = runtime_.pending_text();

@@ -81,6 +81,13 @@ TEST_F(DistributedTest, ranks_train_as_one_process_and_repeat_bit_for_bit) {
   EXPECT_EQ(difference(three, train(3, {"bucket=0.01"})), 0) << "again";
 }
 
+// Messages under way once wrote into memory that the failed step had given back.
+TEST_F(DistributedTest, a_step_that_fails_waits_for_what_it_has_sent) {
+  const Outcome outcome = run(2, {"fail"});
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("layer_norm_gradient: the launch failed"));
+}
+
 TEST_F(DistributedTest, a_session_takes_the_steps_of_one_process_and_validates_once) {
   const std::vector<float> one = values_of(1, "session"), two = values_of(2, "session");
   EXPECT_LT(difference(one, two), 1e-4) << "divides by tiny moments";

@@ -2,17 +2,21 @@
 //   train_in_ranks collectives
 //   train_in_ranks train FILE [adamw|lars|lamb|adafactor] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [at_once]
 //   [shard] [no_sync] [clip] [nan] [held] [norms] [idle] [steps=N]
-//   train_in_ranks session FILE: two epochs of a Session with a RanksStrategy
+//   train_in_ranks fail: a launch of rank 0 fails late in a backward pass; its engine goes, its group half a second
+//   later train_in_ranks session FILE: two epochs of a Session with a RanksStrategy
 // Rank 0 writes parameters and buffers after some steps on 50 samples to FILE, as bytes, and says what was sent; every
 // rank's parameters are compared with rank 0's.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "runtime/faults.h"
 #include "samebytes/distributed.h"
 #include "samebytes/samebytes.h"
 
@@ -234,6 +238,26 @@ void run_session(distributed::Group& group, const std::string& file) {
       .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
 }
 
+// Most gradients are under way when the launch fails, and large enough to be so for a while.
+void run_failing(distributed::Group& group) {
+  Engine engine({.seed = 3});
+  nn::Sequential net(nn::Linear({.in = 512, .out = 512}), nn::LayerNorm({.features = 512}));
+  for (int layer = 0; layer < 4; ++layer) {
+    net.add(nn::Linear({.in = 512, .out = 512}));
+    net.add(nn::Relu());
+  }
+  optim::Sgd sgd(net.parameters(), {.rate = 0.1});
+  train::DataParallel parallel(group, net, sgd, {.bucket_megabytes = 0.25});
+  const Array x = uniform({16, 512}, -1, 1, f32, {1, 1});
+  if (group.rank() == 0) {
+    detail::MutexLock lock(detail::faults().mutex);
+    detail::faults().failing_op = "layer_norm_gradient";
+    detail::faults().fail_launch = true;
+  }
+  parallel.step(sgd, 16, [&](std::int64_t, std::int64_t) { return mean(net(x)); });
+  engine.wait();
+}
+
 Way way_of(int argc, char** argv) {
   Way way{.file = argv[2]};
   for (int i = 3; i < argc; ++i) {
@@ -265,6 +289,14 @@ int main(int argc, char** argv) {
     distributed::Group group;
     if (mode == "collectives") collectives(group);
     if (mode == "session") run_session(group, argv[2]);
+    if (mode == "fail") try {
+        run_failing(group);
+      } catch (const Error& error) {
+        std::printf("%s\n", error.what());
+        std::fflush(stdout);
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        throw;
+      }
     if (mode == "train") run_training(group, way_of(argc, argv));
     std::printf("rank %d of %d %s\n", group.rank(), group.size(), g_failures == 0 ? "is done" : "FAILED");
   } catch (const std::exception& error) {

@@ -74,7 +74,7 @@ class SendBucket final : public Op {
           }
           there->send_bucket(bucket, std::move(regions), dtype, watched);
         },
-        true);
+        true, [exchange = exchange_] { still_there(exchange)->give_up(); });
   }
 
  private:
@@ -233,6 +233,14 @@ void Exchange::wait_for_all() {
   const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
   stats_.wait_seconds += seconds(now - before);
   stats_.exchange_seconds += seconds(now - (overlaps_ ? begun_ : before));
+}
+
+void Exchange::give_up() noexcept {
+  for (const auto& job : under_way_) try {
+      communicator_->wait(job);
+    } catch (const DistributedError&) {  // then nothing moves any more
+    }
+  under_way_.clear();
 }
 
 void Exchange::reduce_now(std::span<const Array> arrays, std::optional<double> watched) {

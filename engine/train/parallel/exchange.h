@@ -55,6 +55,9 @@ class StepWords final : public Job {
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(std::shared_ptr<Communicator> communicator, bool overlaps);
+  ~Exchange() { give_up(); }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
 
   // Of the step that is being built.
   void begin_step(const StepWord& word);
@@ -67,6 +70,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // What the ops' host functions do.
   void send_bucket(std::size_t bucket, std::vector<Piece> regions, Dtype dtype, std::optional<double> watched);
   void wait_for_all();
+  // Where the step fails: until nothing that was sent is under way, since its bytes are about to be used for something
+  // else. The other ranks, which know nothing of it, send theirs; and where they cannot, the group ends.
+  void give_up() noexcept;
   void count_copied(std::size_t bytes) { stats_.bytes_copied += bytes; }
 
   // Arrays of this rank that are there, one after the other; waits.
