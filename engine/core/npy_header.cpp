@@ -1,5 +1,8 @@
 #include "core/npy_header.h"
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
 #include <limits>
 
 #include "core/io_error.h"
@@ -111,7 +114,35 @@ class HeaderParser {
   std::size_t offset_, place_ = 0;
 };
 
+static_assert(std::endian::native == std::endian::little, "values are stored as this machine has them");
+
+// Reorders values from first index fastest to last index fastest.
+std::vector<std::byte> from_fortran(std::span<const std::byte> src, std::span<const std::int64_t> sizes,
+                                    std::size_t width) {
+  std::vector<std::byte> dst(src.size());
+  std::vector<std::int64_t> index(sizes.size(), 0), stride(sizes.size(), 1);
+  for (std::size_t axis = sizes.size() - 1; axis-- > 0;) stride[axis] = stride[axis + 1] * sizes[axis + 1];
+  std::int64_t to = 0;
+  for (std::size_t from = 0; from < src.size(); from += width) {
+    std::memcpy(dst.data() + static_cast<std::size_t>(to) * width, src.data() + from, width);
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      to += stride[axis];
+      if (++index[axis] < sizes[axis]) break;
+      to -= stride[axis] * sizes[axis];
+      index[axis] = 0;
+    }
+  }
+  return dst;
+}
+
 }  // namespace
+
+bool is_big_endian(const NpyHeader& header, std::size_t width) { return header.descr.front() == '>' && width > 1; }
+
+bool is_first_index_fastest(const NpyHeader& header) {
+  return header.fortran && header.sizes.size() > 1 &&
+         std::find(header.sizes.begin(), header.sizes.end(), 0) == header.sizes.end();
+}
 
 NpyHeader read_npy_header(const std::string& path, std::span<const std::byte> file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
@@ -145,6 +176,15 @@ void check_npy_size(const std::string& path, std::span<const std::byte> file, co
   if (have != need)
     throw_io("npy", path, static_cast<std::int64_t>(file.size()),
              std::to_string(need) + " bytes of values for shape " + text_of_sizes(header.sizes), std::to_string(have));
+}
+
+std::vector<std::byte> npy_values(std::span<const std::byte> file, const NpyHeader& header, std::size_t width) {
+  std::vector<std::byte> values(file.begin() + static_cast<std::ptrdiff_t>(header.start), file.end());
+  if (is_big_endian(header, width))
+    for (std::size_t i = 0; i < values.size(); i += width)
+      std::reverse(values.begin() + static_cast<std::ptrdiff_t>(i),
+                   values.begin() + static_cast<std::ptrdiff_t>(i + width));
+  return is_first_index_fastest(header) ? from_fortran(values, header.sizes, width) : values;
 }
 
 std::string npy_header_text(std::string_view descr, std::span<const std::int64_t> sizes) {

@@ -25,9 +25,18 @@ struct NpyHeader {
 // read.
 NpyHeader read_npy_header(const std::string& path, std::span<const std::byte> file);
 
+// Whether values of `width` bytes lie in the file with their first byte last on this machine, or with the first index
+// fastest, where either makes a difference.
+bool is_big_endian(const NpyHeader& header, std::size_t width);
+bool is_first_index_fastest(const NpyHeader& header);
+
 // Throws IoError unless just the values of the header's sizes, of `width` bytes each, follow it.
 void check_npy_size(const std::string& path, std::span<const std::byte> file, const NpyHeader& header,
                     std::size_t width);
+
+// The values behind the header, of `width` bytes each, as this machine has them and with the last index fastest,
+// whatever the order of bytes and of indices in the file.
+std::vector<std::byte> npy_values(std::span<const std::byte> file, const NpyHeader& header, std::size_t width);
 
 // The bytes before the values of a file of version 1, padded as NumPy does, so that the values can be mapped.
 std::string npy_header_text(std::string_view descr, std::span<const std::int64_t> sizes);

@@ -1,7 +1,6 @@
 #include "samebytes/data/npy.h"
 
-#include <algorithm>
-#include <bit>
+#include <cstring>
 
 #include "core/io_error.h"
 #include "core/npy_header.h"
@@ -9,44 +8,11 @@
 #include "samebytes/io/files.h"
 
 namespace samebytes::data {
-namespace {
-
-static_assert(std::endian::native == std::endian::little, "values are stored as this machine has them");
-
-// Reorders values from first index fastest to last index fastest.
-std::vector<std::byte> from_fortran(std::span<const std::byte> src, const Shape& shape, std::size_t width) {
-  std::vector<std::byte> dst(src.size());
-  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()), 0), stride(index.size(), 1);
-  for (int axis = shape.rank() - 2; axis >= 0; --axis)
-    stride[static_cast<std::size_t>(axis)] = stride[static_cast<std::size_t>(axis) + 1] * shape[axis + 1];
-  const std::int64_t count = shape.size();
-  std::int64_t to = 0;
-  for (std::int64_t from = 0; from < count; ++from) {
-    std::memcpy(dst.data() + static_cast<std::size_t>(to) * width, src.data() + static_cast<std::size_t>(from) * width,
-                width);
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      to += stride[a];
-      if (++index[a] < shape[axis]) break;
-      to -= stride[a] * shape[axis];
-      index[a] = 0;
-    }
-  }
-  return dst;
-}
-
-}  // namespace
-
 HostArray read_npy(const std::string& path) {
   const std::vector<std::byte> file = io::read_file(path);
   const detail::NpyLayout layout = detail::read_npy_layout(path, file);
   const std::size_t width = layout.width;
-  std::vector<std::byte> values(file.begin() + static_cast<std::ptrdiff_t>(layout.start), file.end());
-  if (layout.big_endian)
-    for (std::size_t i = 0; i < values.size(); i += width)
-      std::reverse(values.begin() + static_cast<std::ptrdiff_t>(i),
-                   values.begin() + static_cast<std::ptrdiff_t>(i + width));
-  if (layout.fortran) values = from_fortran(values, layout.shape, width);
+  std::vector<std::byte> values = detail::npy_values(file, layout.header, width);
   if (!layout.widen) {
     HostArray array;
     array.shape = layout.shape;

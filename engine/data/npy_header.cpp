@@ -36,7 +36,7 @@ std::optional<Type> type_of(std::string_view descr) {
 }  // namespace
 
 NpyLayout read_npy_layout(const std::string& path, std::span<const std::byte> file) {
-  const NpyHeader header = read_npy_header(path, file);
+  NpyHeader header = read_npy_header(path, file);
   const auto begin = static_cast<std::int64_t>(header.begin);
   const std::optional<Type> type = type_of(header.descr);
   if (!type)
@@ -44,14 +44,12 @@ NpyLayout read_npy_layout(const std::string& path, std::span<const std::byte> fi
              "'" + header.descr + "'");
   check_npy_size(path, file, header, type->width);
   const Shape shape = shape_of_sizes("npy", path, begin, header.sizes);
-  return {.shape = shape,
+  return {.header = std::move(header),
+          .shape = shape,
           .dtype = type->dtype,
           .width = type->width,
           .kind = type->kind,
-          .widen = type->widen,
-          .fortran = header.fortran && shape.rank() > 1 && shape.size() > 0,
-          .big_endian = header.descr.front() == '>' && type->width > 1,
-          .start = header.start};
+          .widen = type->widen};
 }
 
 }  // namespace samebytes::detail

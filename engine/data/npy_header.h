@@ -5,20 +5,19 @@
 #include <span>
 #include <string>
 
+#include "core/npy_header.h"
 #include "samebytes/dtype.h"
 #include "samebytes/shape.h"
 
 namespace samebytes::detail {
 
 struct NpyLayout {
+  NpyHeader header;
   Shape shape;
-  Dtype dtype = f32;        // dtype after conversion
-  std::size_t width = 4;    // bytes of one value in the file
-  char kind = 'f';          // numpy's letter
-  bool widen = false;       // an integer of another width, which becomes i32
-  bool fortran = false;     // first index fastest
-  bool big_endian = false;  // and wider than a byte
-  std::size_t start = 0;    // of the values
+  Dtype dtype = f32;      // dtype after conversion
+  std::size_t width = 4;  // bytes of one value in the file
+  char kind = 'f';        // numpy's letter
+  bool widen = false;     // an integer of another width, which becomes i32
 };
 
 // Reads the header of a file whose bytes are `file`. Throws IoError for another format, a header or type that cannot be

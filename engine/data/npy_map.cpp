@@ -64,13 +64,14 @@ struct NpyMap::Mapping {
     if (bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b})
       refuse(0, "an unpacked file", "gzip");
     layout = detail::read_npy_layout(path, bytes);
-    const auto start = static_cast<std::int64_t>(layout.start);
-    if (layout.big_endian) refuse(start, "little-endian values", "big-endian ones");
-    if (layout.fortran) refuse(start, "values in C order", "Fortran order");
+    const auto start = static_cast<std::int64_t>(layout.header.start);
+    if (detail::is_big_endian(layout.header, layout.width)) refuse(start, "little-endian values", "big-endian ones");
+    if (detail::is_first_index_fastest(layout.header)) refuse(start, "values in C order", "Fortran order");
     if (layout.widen)
       refuse(start, "a type that needs no conversion", std::to_string(8 * layout.width) + "-bit integers");
-    if (layout.start % layout.width != 0)
-      refuse(start, "values at a multiple of their size", "a header of " + std::to_string(layout.start) + " bytes");
+    if (layout.header.start % layout.width != 0)
+      refuse(start, "values at a multiple of their size",
+             "a header of " + std::to_string(layout.header.start) + " bytes");
   }
 
   std::string path;
@@ -85,7 +86,7 @@ const Shape& NpyMap::shape() const { return mapping_->layout.shape; }
 Dtype NpyMap::dtype() const { return mapping_->layout.dtype; }
 
 std::span<const std::byte> NpyMap::bytes() const {
-  return std::span<const std::byte>(mapping_->pages.bytes, mapping_->pages.size).subspan(mapping_->layout.start);
+  return std::span<const std::byte>(mapping_->pages.bytes, mapping_->pages.size).subspan(mapping_->layout.header.start);
 }
 
 Array NpyMap::array(Adoption* verdict) const {
@@ -97,7 +98,7 @@ Array NpyMap::array(Adoption* verdict) const {
   // the file.
   const auto pages = std::make_shared<Mapping::Pages>(mapping_->path, mapping_->file.descriptor, mapping_->pages.size);
   return adopt(
-      pages->bytes + mapping_->layout.start, shape(), dtype(), [pages] {}, verdict);
+      pages->bytes + mapping_->layout.header.start, shape(), dtype(), [pages] {}, verdict);
 }
 
 namespace {

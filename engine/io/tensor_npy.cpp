@@ -56,12 +56,8 @@ Tensor read_tensor_npy(const std::string& path) {
                                  [&](const NpyKind& one) { return descr.size() == 3 && descr.substr(1) == one.text; });
   if (kind == std::end(kNpyKinds))
     detail::throw_io("npy", path, begin, "numbers of 1 to 8 bytes or bools", "'" + header.descr + "'");
-  if (descr.front() == '>' && kind->bytes > 1)
-    detail::throw_io("npy", path, begin, "little-endian numbers", "'" + header.descr + "'");
-  if (header.fortran && header.sizes.size() > 1)
-    detail::throw_io("npy", path, begin, "the last index fastest; save numpy.ascontiguousarray(x)", "Fortran's order");
   detail::check_npy_size(path, bytes, header, kind->bytes);
-  return {kind->type, header.sizes, {bytes.begin() + static_cast<std::ptrdiff_t>(header.start), bytes.end()}};
+  return {kind->type, header.sizes, detail::npy_values(bytes, header, kind->bytes)};
 }
 
 void write_tensor_npy(const std::string& path, const Tensor& tensor) {

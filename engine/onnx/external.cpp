@@ -90,6 +90,15 @@ Item ExternalData::item(const ::onnx::TensorProto& proto) {
   return item_of(std::move(tensor));
 }
 
+namespace {
+
+std::string other_type(Type expected, Type given) {
+  return "expected " + name_of(expected) + ", got " + name_of(given) +
+         "; convert the values first, as NumPy's astype does";
+}
+
+}  // namespace
+
 Item bound(const ::onnx::ValueInfoProto& input, const Value& value, std::map<std::string, std::int64_t>& symbols) {
   const std::string where = "onnx: input '" + input.name() + "': ";
   if (!input.type().has_tensor_type()) throw ArgumentError(where + "sequences, maps and options are not supported");
@@ -101,11 +110,11 @@ Item bound(const ::onnx::ValueInfoProto& input, const Value& value, std::map<std
   if (const Array* array = std::get_if<Array>(&value)) {
     const Type given = type_of(array->dtype());
     if (given != type && (is_floating(given) || is_floating(type)))
-      throw ArgumentError(where + "expected " + name_of(type) + ", got " + name_of(given));
+      throw ArgumentError(where + other_type(type, given));
     item = item_of(*array, type);
   } else {
     const Tensor& tensor = std::get<Tensor>(value);
-    if (tensor.type != type) throw ArgumentError(where + "expected " + name_of(type) + ", got " + name_of(tensor.type));
+    if (tensor.type != type) throw ArgumentError(where + other_type(type, tensor.type));
     if (tensor.bytes.size() != static_cast<std::size_t>(count(tensor.sizes)) * bytes_of(type))
       throw ArgumentError(where + "its bytes do not match its sizes");
     item = item_of(tensor);

@@ -66,6 +66,29 @@ TEST(TensorNpy, floating_tensors_become_arrays_and_come_back) {
   }
 }
 
+// numpy.save keeps the order of an array that was transposed, and the order of bytes of one that another machine wrote.
+TEST(TensorNpy, either_order_of_indices_and_of_bytes_gives_the_same_tensor) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x.npy";
+  const auto read = [&](const std::string& descr, const std::string& order, const std::string& shape,
+                        const std::vector<std::uint8_t>& values) {
+    write_file(path, file_of("{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n",
+                             std::string(values.begin(), values.end())));
+    const Tensor tensor = read_tensor_npy(path);
+    std::vector<std::uint8_t> bytes;
+    for (const std::byte byte : tensor.bytes) bytes.push_back(std::to_integer<std::uint8_t>(byte));
+    return bytes;
+  };
+  using Bytes = std::vector<std::uint8_t>;
+  EXPECT_EQ(read("|u1", "True", "(2, 3)", {1, 4, 2, 5, 3, 6}), (Bytes{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(read("|u1", "True", "(2, 1, 3)", {1, 4, 2, 5, 3, 6}), (Bytes{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(read("|u1", "True", "(2, 2, 2)", {1, 5, 3, 7, 2, 6, 4, 8}), (Bytes{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(read("|u1", "True", "(3,)", {1, 2, 3}), (Bytes{1, 2, 3}));
+  EXPECT_EQ(read("|u1", "True", "(2, 0)", {}), Bytes{});
+  EXPECT_EQ(read(">i2", "False", "(2,)", {1, 2, 3, 4}), (Bytes{2, 1, 4, 3}));
+  EXPECT_EQ(read(">i2", "True", "(2, 2)", {0, 1, 0, 3, 0, 2, 0, 4}), (Bytes{1, 0, 2, 0, 3, 0, 4, 0}));
+}
+
 TEST(TensorNpy, a_file_that_cannot_be_a_tensor_says_why) {
   const TemporaryFolder folder;
   const std::string path = folder / "x.npy";
@@ -73,8 +96,6 @@ TEST(TensorNpy, a_file_that_cannot_be_a_tensor_says_why) {
     write_file(path, file_of(header, values));
     return message_of<IoError>([&] { read_tensor_npy(path); });
   };
-  EXPECT_THAT(message("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }\n"), HasSubstr("ascontiguousarray"));
-  EXPECT_THAT(message("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }\n"), HasSubstr("little-endian"));
   EXPECT_THAT(message("{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }\n"), HasSubstr("'<c8'"));
   EXPECT_THAT(message("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4), }\n"), HasSubstr("32 bytes"));
   EXPECT_THAT(message("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 8), }\n"),
