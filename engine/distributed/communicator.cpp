@@ -127,10 +127,18 @@ void Communicator::close(bool is_well) {
   {
     MutexLock lock(mutex_);
     is_closing_ = true;
-    is_well_ = is_well;
+    is_well_ = is_well_ && is_well;
     changed_.notify_all();
   }
   thread_.join();
+}
+
+void Communicator::give_up(const std::string& why) {
+  MutexLock lock(mutex_);
+  if (!failure_) failure_ = why;
+  is_closing_ = true;
+  is_well_ = false;
+  changed_.notify_all();
 }
 
 int Communicator::next_tag() {
@@ -156,7 +164,7 @@ void Communicator::wait(const JobPtr& job) {
 
 void Communicator::fail(const std::string& text) {
   MutexLock lock(mutex_);
-  failure_ = text;
+  if (!failure_) failure_ = text;
   changed_.notify_all();
 }
 

@@ -94,6 +94,9 @@ class Communicator {
   }
   // Numbers for the messages of one job, the same on every rank, because all make their jobs in one order.
   int next_tag();
+  // Where this rank fails in the middle of what all do together: the others are told, and from now on everything here
+  // throws DistributedError with `why`.
+  void give_up(const std::string& why);
   // Ends the thread: with the other ranks, or at once where something is wrong.
   void close(bool is_well);
 

@@ -20,6 +20,7 @@ namespace samebytes::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class DistributedTest : public ::testing::Test {
  protected:
@@ -86,6 +87,7 @@ TEST_F(DistributedTest, a_step_that_fails_waits_for_what_it_has_sent) {
   const Outcome outcome = run(2, {"fail"});
   EXPECT_EQ(outcome.status, 1) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("layer_norm_gradient: the launch failed"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("wrong:")));
 }
 
 TEST_F(DistributedTest, a_session_takes_the_steps_of_one_process_and_validates_once) {

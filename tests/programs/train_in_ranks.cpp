@@ -254,7 +254,15 @@ void run_failing(distributed::Group& group) {
     detail::faults().failing_op = "layer_norm_gradient";
     detail::faults().fail_launch = true;
   }
-  parallel.step(sgd, 16, [&](std::int64_t, std::int64_t) { return mean(net(x)); });
+  const auto step = [&] { parallel.step(sgd, 16, [&](std::int64_t, std::int64_t) { return mean(net(x)); }); };
+  try {
+    step();
+  } catch (const DeviceError&) {
+    detail::faults().fail_launch = false;
+    expect_error("a step behind one that failed", "a step of this rank has failed", step);
+    expect_error("a sum behind it", "a step of this rank has failed", [&] { group.barrier(); });
+    throw;
+  }
   engine.wait();
 }
 

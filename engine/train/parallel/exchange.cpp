@@ -176,6 +176,7 @@ void Exchange::begin_step(const StepWord& word) {
   buckets_ = 0;
   words_ = std::make_shared<StepWords>(*communicator_, word);
   communicator_->start(words_);
+  ++begun_steps_;
 }
 
 std::vector<Array> Exchange::sent(std::span<const Array> gradients, const Array& watched) {
@@ -235,12 +236,19 @@ void Exchange::wait_for_all() {
   stats_.exchange_seconds += seconds(now - (overlaps_ ? begun_ : before));
 }
 
-void Exchange::give_up() noexcept {
+void Exchange::drain() noexcept {
   for (const auto& job : under_way_) try {
       communicator_->wait(job);
     } catch (const DistributedError&) {  // then nothing moves any more
     }
   under_way_.clear();
+}
+
+void Exchange::give_up() noexcept {
+  drain();
+  communicator_->give_up(
+      "distributed: a step of this rank has failed, and with it the group: the other ranks wait for what it did not "
+      "send. Start the run again, from its last checkpoint");
 }
 
 void Exchange::reduce_now(std::span<const Array> arrays, std::optional<double> watched) {

@@ -55,7 +55,7 @@ class StepWords final : public Job {
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(std::shared_ptr<Communicator> communicator, bool overlaps);
-  ~Exchange() { give_up(); }
+  ~Exchange() { drain(); }
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
@@ -70,8 +70,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // What the ops' host functions do.
   void send_bucket(std::size_t bucket, std::vector<Piece> regions, Dtype dtype, std::optional<double> watched);
   void wait_for_all();
-  // Where the step fails: until nothing that was sent is under way, since its bytes are about to be used for something
-  // else. The other ranks, which know nothing of it, send theirs; and where they cannot, the group ends.
+  // Where the step fails: waits until nothing that was sent is under way, since its bytes are about to be used for
+  // something else. The other ranks, which know nothing of it, send theirs; and where they cannot, the group ends. It
+  // ends then in any case: what this rank would send next is not what the others wait for.
   void give_up() noexcept;
   void count_copied(std::size_t bytes) { stats_.bytes_copied += bytes; }
 
@@ -83,11 +84,13 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   bool stops() const { return words_ && words_->stops(); }
   double watched() const { return watched_; }  // the mean over all ranks
   const ExchangeStats& stats() const { return stats_; }
+  std::int64_t begun() const { return begun_steps_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   std::shared_ptr<AllReduce> start(std::vector<Piece> regions, Dtype dtype);
   void start_watched(double value);
+  void drain() noexcept;
 
   std::shared_ptr<Communicator> communicator_;
   const bool overlaps_;
@@ -97,6 +100,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::vector<std::shared_ptr<AllReduce>> under_way_;
   Clock::time_point begun_{};
   double watched_ = 0;
+  std::int64_t begun_steps_ = 0;
   ExchangeStats stats_;
 };
 

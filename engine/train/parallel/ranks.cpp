@@ -156,6 +156,10 @@ Array Ranks::add(const Work& work) {
 }
 
 Array Ranks::step(const Work& work) {
+  return of_all([&] { return taken(work); });
+}
+
+Array Ranks::taken(const Work& work) {
   Array loss = loss_of(work);
   const bool is_whole = given_.empty();
   given_.push_back({loss, work.share});
@@ -180,10 +184,13 @@ Array Ranks::step(const Work& work) {
   return loss;
 }
 
-// Without overlap: the means are there already.
 void Ranks::update(optim::Optimizer& optimizer, optim::GradScaler* scaler) {
   require_same(optimizer);
-  if (given_.empty()) return;
+  if (!given_.empty()) of_all([&] { updated(scaler); });
+}
+
+// Without overlap: the means are there already.
+void Ranks::updated(optim::GradScaler* scaler) {
   tell();
   if (!is_alone()) {
     exchange_->begin_step({last_samples_, signature_, stops_ ? 1U : 0U});

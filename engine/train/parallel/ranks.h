@@ -33,6 +33,19 @@ class Ranks final : public Transport {
   bool is_alone() const { return group_.size() == 1; }
   void require_same(const optim::Optimizer& optimizer) const;
   Array loss_of(const Work& work);
+  Array taken(const Work& work);
+  void updated(optim::GradScaler* scaler);
+  // The group ends where f throws after this rank has told the others of a step.
+  template <class F>
+  auto of_all(F f) {
+    const std::int64_t begun = exchange_->begun();
+    try {
+      return f();
+    } catch (...) {
+      if (exchange_->begun() != begun) exchange_->give_up();
+      throw;
+    }
+  }
   void tell();  // the others of the samples and losses of this update
   void end_update();
   std::vector<Array> means_of(const Array& loss, const optim::Optimizer::GradientMap& map);
