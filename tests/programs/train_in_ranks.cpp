@@ -2,8 +2,8 @@
 //   train_in_ranks collectives
 //   train_in_ranks train FILE [adamw|lars|lamb|adafactor] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [at_once]
 //   [shard] [no_sync] [clip] [nan] [held] [norms] [idle] [steps=N]
-//   train_in_ranks fail: a launch of rank 0 fails late in a backward pass; its engine goes, its group half a second
-//   later train_in_ranks session FILE: two epochs of a Session with a RanksStrategy
+//   train_in_ranks fail: a launch of rank 0 fails in a backward pass; its engine goes, then its group
+//   train_in_ranks session FILE: two epochs of a Session with a RanksStrategy
 // Rank 0 writes parameters and buffers after some steps on 50 samples to FILE, as bytes, and says what was sent; every
 // rank's parameters are compared with rank 0's.
 #include <algorithm>
